@@ -1,0 +1,21 @@
+# Every third-party library, found once; deploy/setup.sh installs them.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(PostgreSQL REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(nng CONFIG REQUIRED)
+pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv)
+pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET libprotobuf-c)
+pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
+pkg_check_modules(CHECK REQUIRED IMPORTED_TARGET check)
+
+# llhttp comes as sources in Debian (package node-llhttp).
+set(LLHTTP_DIR /usr/share/llhttp CACHE PATH "llhttp's C sources")
+find_path(LLHTTP_INCLUDE llhttp.h PATHS /usr/share/include/llhttp /usr/include REQUIRED)
+add_library(llhttp OBJECT ${LLHTTP_DIR}/llhttp.c ${LLHTTP_DIR}/api.c ${LLHTTP_DIR}/http.c)
+target_include_directories(llhttp SYSTEM PUBLIC ${LLHTTP_INCLUDE})
+target_compile_options(llhttp PRIVATE -w -fvisibility=hidden)
+set_target_properties(llhttp PROPERTIES POSITION_INDEPENDENT_CODE ON)

@@ -1,0 +1,11 @@
+# -DKILN_SANITIZE=address,undefined | thread ; -DKILN_COVERAGE=ON
+set(KILN_SANITIZE "" CACHE STRING "sanitizers to build with, comma separated")
+option(KILN_COVERAGE "build with gcov counters" OFF)
+if(KILN_SANITIZE)
+    add_compile_options(-fsanitize=${KILN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    add_link_options(-fsanitize=${KILN_SANITIZE})
+endif()
+if(KILN_COVERAGE)
+    add_compile_options(--coverage -O0)
+    add_link_options(--coverage)
+endif()

@@ -1,0 +1,8 @@
+# One warning set for everything we wrote; generated and third-party code gets its own target without it.
+add_library(kiln_warnings INTERFACE)
+target_compile_options(kiln_warnings INTERFACE
+    -Wall -Wextra -Wshadow -Wformat=2 -Wundef -Wvla -Wcast-qual -Wcast-align -Wconversion
+    -Wimplicit-fallthrough -Wnull-dereference -fvisibility=hidden -fno-common -Werror
+    $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition>)
+target_compile_definitions(kiln_warnings INTERFACE _GNU_SOURCE
+    $<$<NOT:$<CONFIG:Debug>>:KILN_RELEASE=1>)

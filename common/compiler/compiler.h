@@ -1,0 +1,47 @@
+/* A pool of Malloy compiler children (services/compiler): started in a sandbox, given a deadline, killed and respawned. */
+#pragma once
+#include "common/base/arena.h"
+#include "common/loop/loop.h"
+#include <protobuf-c/protobuf-c.h>
+
+struct compiler_pool;
+struct compiler_settings {
+    unsigned children;      /* at least 1 */
+    const char *node;       /* path or name of Node >= 20 */
+    const char *bundle;     /* kiln-compiler.js */
+    int64_t heap_mb;        /* --max-old-space-size; 0: 256 */
+    int64_t rss_limit_mb;   /* replaced between two requests above it; 0: 256 */
+    unsigned max_waiting;   /* more fail with ERR_COMPILER_BUSY; 0: 64 */
+    const char *self;       /* our own executable: children start as `self --compiler-child node ..` (sandbox launcher) */
+};
+/* Starts all children at once; `on_ready` runs when the first has answered hello (again after a full outage). */
+struct compiler_pool *compiler_pool_new(struct loop *l, const struct compiler_settings *s,
+                                        void (*on_ready)(void *data, bool ready, const char *why), void *data) MUST_USE;
+void compiler_pool_close(struct compiler_pool *p, void (*done)(void *data), void *data);
+void compiler_pool_free(struct compiler_pool *p);
+const char *compiler_version(const struct compiler_pool *p); /* Malloy's version; "" before the first hello */
+
+/* Keeps a packed kiln.mc.Load (copied) under its id: any child that needs it gets it replayed by itself. */
+void compiler_keep(struct compiler_pool *p, const char *load_id, struct slice packed_load);
+void compiler_forget(struct compiler_pool *p, const char *load_id); /* unloads it from the children too */
+
+struct compiler_call {
+    /* set by the caller */
+    const char *kind;                /* "load", "query", .. of proto/compiler.proto */
+    const char *load_id;             /* the load it needs, kept before; NULL: none ("load" itself names its own) */
+    const ProtobufCMessage *request; /* packed in compiler_call_start */
+    struct ms timeout;               /* of the work in the child, then SIGKILL and ERR_COMPILER_TIMEOUT; waiting comes on top (same span) */
+    void (*done)(struct compiler_call *c); /* on the loop, exactly once, never inside the start */
+    void *data;
+    /* set when done; valid inside done only */
+    int rc;                          /* ERR_COMPILE for an "error" answer: err.text is for people */
+    struct err err;
+    const char *reply_kind;
+    struct slice reply;              /* packed payload */
+    struct slice frame;              /* the whole packed Frame (its problems, error_code) */
+    void *impl;
+};
+void compiler_call_start(struct compiler_pool *p, struct compiler_call *c);
+void compiler_call_cancel(struct compiler_call *c); /* a call that runs already is let run; done comes with ERR_CANCELLED */
+/* `self --compiler-child node ..` lands here first thing in main: closes descriptors, seccomp, exec. Returns only when argv is not that. */
+int compiler_child_main(int argc, char **argv, bool *was_child);

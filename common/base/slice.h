@@ -20,7 +20,8 @@ bool slice_ieq(struct slice a, struct slice b); /* ASCII case folded */
 bool slice_starts(struct slice a, struct slice prefix);
 int slice_cmp(struct slice a, struct slice b); /* bytewise, shorter first */
 struct slice slice_trim(struct slice a);       /* ASCII blanks off both ends */
-/* Cuts *rest at the first `sep`; returns what stood before it. False when *rest was exhausted. */
+/* Cuts *rest at the first `sep`; returns what stood before it. False when *rest was
+ * exhausted; a separator at the very end is followed by no empty piece. */
 bool slice_cut(struct slice *rest, char sep, struct slice *head);
 /* Whole slice as a decimal number. 0, or -1 when it is no number or does not fit. */
 int slice_to_u64(struct slice a, uint64_t *out) MUST_USE;

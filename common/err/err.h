@@ -17,7 +17,8 @@ struct err {
 };
 
 void err_clear(struct err *e);
-/* Sets code and sentence; returns code, so that `return err_set(e, ERR_X, "..")` reads well. e may be NULL. */
+/* Sets code and sentence; returns code, so that `return err_set(e, ERR_X, "..")` reads well. e may be NULL.
+ * Clears sqlstate (set that afterwards). Arguments may point into e. A text too long is cut. */
 int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int err_vset(struct err *e, int code, const char *fmt, va_list ap) PRINTF_LIKE(3, 0);
 /* Puts context in front: "load plan x: <old text>". Returns the code it has. e may be NULL (returns ERR_INTERNAL). */

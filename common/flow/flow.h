@@ -14,7 +14,9 @@ struct flow_step {
     const char *name;
     enum flow_next (*run)(struct flow *f);
     uint64_t to;      /* allowed successors: FLOW_TO(STEP_A) | FLOW_TO(STEP_B) */
-    uint32_t wait_ms; /* deadline of the wait it may enter; 0: no wait here, or the operation has its own deadline */
+    /* Deadline of the wait it may enter, counted from the step's entry (waiting again in the same step does not extend it; a goto
+     * to the same step does); 0: no wait here, or the operation has its own deadline. */
+    uint32_t wait_ms;
     /* Ends the wait early (cancel or deadline): must make the operation complete soon, which resumes the flow. NULL: the driver
      * itself resumes with ERR_CANCELLED or ERR_TIMEOUT (for waits that hold no operation). */
     void (*cancel)(struct flow *f);
@@ -39,14 +41,14 @@ struct flow {
     const struct flow_type *type;
     struct flow_env *env;
     struct flow *parent;             /* resumed with our rc at the end, or NULL */
-    void (*on_end)(struct flow *f);  /* called last, after END; may free the flow; NULL: none */
+    void (*on_end)(struct flow *f);  /* called last, after END; may free the flow; may read the arena, not allocate; NULL: none */
     unsigned step;
     bool entered;                    /* true on the first run of a step, false when its wait is over */
     bool waiting, running, kicked, ended;
     bool cancel_asked;               /* flow_cancel was called */
     bool timed_out;                  /* this wait ran into its deadline */
     int rc;                          /* of the wait that is over */
-    struct err err;                  /* its sentence; also the flow's final error */
+    struct err err;                  /* its sentence; also the flow's final error: once final_rc is set, waits leave it alone */
     int final_rc;                    /* what the flow ends with: set by steps before END */
     unsigned resumes;                /* activations so far; past FLOW_MAX_RESUMES the flow fails with ERR_LOOP */
     struct arena arena;              /* dies with the flow */
@@ -54,16 +56,28 @@ struct flow {
     void *timer;                     /* the env's */
     void *task;                      /* the env's */
     char id[40];                     /* for logs: run, job or request id; "" if none */
+    /* the driver's own */
+    bool moved;      /* the step that is running has called flow_goto */
+    bool cancel_due; /* a cancel that found no wait it could end */
+    bool ending;     /* cancel or deadline is already at work on this wait */
+    bool pending;    /* the driver resumes with pending_rc on the next kick */
+    int pending_rc;
+    struct ms due;   /* deadline of this step */
 };
 #define FLOW_MAX_RESUMES 100000
 
-/* Prepares f (caller-allocated, usually embedded) at step 0 and schedules its first run on the next turn. */
+/* Prepares f (caller-allocated, usually embedded; zeroed memory, or a flow that has ended) at step 0 and schedules its first run
+ * on the next turn. on_end and id may be set before or after; what the caller has already put into f->arena stays. A parent must
+ * be waiting when its child ends; it is resumed with the child's final_rc and err on the turn after the child's END, after the
+ * child's on_end. Its wait needs a `cancel` that calls flow_cancel on the child. */
 void flow_start(struct flow *f, const struct flow_type *type, struct flow_env *env, struct flow *parent);
 /* The only writer of state: checks `to`, traces, arms the new step's deadline. Then return FLOW_AGAIN. */
 enum flow_next flow_goto(struct flow *f, unsigned step);
 /* The only entry for completions. e may be NULL. Resuming a flow that does not wait is a bug (must). */
 void flow_resume(struct flow *f, int rc, const struct err *e);
-/* Marks intent and ends the present wait; idempotent. The flow decides where that leads. */
+/* Marks intent and ends the present wait; idempotent; never resumes inside this call. The flow decides where that leads. A cancel
+ * that comes before the first run, in a running step or in a shielded wait ends the next wait that is not shielded, unless the
+ * flow is on its way out by then (final_rc set). One cancel ends one wait. */
 void flow_cancel(struct flow *f);
 /* Ends the flow with an error: sets final_rc and err, goes to `end_step`. */
 enum flow_next flow_fail(struct flow *f, unsigned end_step, int rc, const char *fmt, ...) PRINTF_LIKE(4, 5);

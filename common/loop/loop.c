@@ -19,12 +19,20 @@ static void on_idle(uv_idle_t *idle)
         now.prev->next = &now;
         list_init(&l->tasks);
     }
+    bool ran = !list_empty(&now);
     for (struct list *it; (it = list_take_head(&now));) {
         struct loop_task *t = list_entry(it, struct loop_task, link);
         t->fn(t);
     }
-    if (list_empty(&l->tasks)) {
+    if (list_empty(&l->tasks) && !(l->in_turn && ran)) {
         (void)uv_idle_stop(&l->idle);
+    }
+}
+
+void loop_note_progress(struct loop *l)
+{
+    if (l->in_turn) {
+        (void)uv_idle_start(&l->idle, on_idle);
     }
 }
 
@@ -103,6 +111,7 @@ void loop_stop(struct loop *l)
 bool loop_turn(struct loop *l, struct ms max_wait)
 {
     l->owner = pthread_self();
+    l->in_turn = true;
     if (max_wait.v <= 0) {
         (void)uv_run(&l->uv, UV_RUN_NOWAIT);
     } else {
@@ -112,6 +121,7 @@ bool loop_turn(struct loop *l, struct ms max_wait)
         (void)uv_run(&l->uv, UV_RUN_ONCE);
         (void)uv_timer_stop(&l->turn);
     }
+    l->in_turn = false;
     return uv_loop_alive(&l->uv) || l->n_heap > 0 || !list_empty(&l->tasks) ||
            !list_empty(&l->env.live);
 }

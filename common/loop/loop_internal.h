@@ -14,6 +14,7 @@ struct loop {
     uv_signal_t term; /* SIGTERM */
     uv_signal_t intr; /* SIGINT */
     bool stopped;     /* loop_stop was called */
+    bool in_turn;     /* inside of loop_turn: whatever has run, its poll must not block */
     bool firing;      /* due timers are being called: the uv timer is set once at the end */
     struct loop_timer **heap; /* by due */
     size_t n_heap, heap_cap;
@@ -26,6 +27,7 @@ struct loop {
     void *signal_data;
 };
 
+void loop_note_progress(struct loop *l); /* a timer has fired */
 void loop_timer_setup(struct loop *l);
 void loop_flow_setup(struct loop *l);
 void loop_inbox_setup(struct loop *l);

@@ -76,6 +76,7 @@ static void on_uv_timer(uv_timer_t *handle)
         t->fn(t);
     }
     l->firing = false;
+    loop_note_progress(l);
     set_uv_timer(l);
 }
 

@@ -25,6 +25,15 @@ class Schemas {
         }
     }
 
+    // A copy that can learn more without the original.
+    fork(more) {
+        const copy = new Schemas();
+        copy.tables = new Map(this.tables);
+        copy.sqls = new Map(this.sqls);
+        copy.add(more);
+        return copy;
+    }
+
     forgetNeeds() {
         this.needTables.clear();
         this.needSqls.clear();
@@ -109,6 +118,12 @@ class Stub {
         return known || {error: OPEN};
     }
 
+    // Fields of a SQL block as its warehouse described it, undefined where it was not asked.
+    describedSql(sql) {
+        const known = this.schemas.sqls.get(key(this.name, sql));
+        return known && !known.error ? fieldsOf(this.dialectName, known.columns) : undefined;
+    }
+
     isPool() {
         return false;
     }
@@ -148,10 +163,15 @@ class Unknown extends Stub {
 // The compiler's view of all connections of a load.
 class Connections {
     constructor(connections, defaultName, schemas) {
+        this.list = connections;
         this.defaultName = defaultName;
         this.schemas = schemas;
         this.stubs = new Map(connections.map(c => [c.name, new Stub(c, schemas)]));
         this.digests = Object.fromEntries(connections.map(c => [c.name, c.digest]));
+    }
+
+    over(schemas) {
+        return new Connections(this.list, this.defaultName, schemas);
     }
 
     async lookupConnection(name) {

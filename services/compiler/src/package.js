@@ -14,6 +14,7 @@ class Package {
         this.id = load.load_id;
         this.name = load.package;
         this.files = new Map(load.files.map(f => [f.path, f.contents]));
+        this.load = load;
         this.identity = identityOf(load);
         this.paths = new Paths(load.package, [...this.files.keys()]);
         this.schemas = new Schemas();
@@ -34,8 +35,8 @@ class Package {
         const read = url => {
             const contents = this.files.get(this.paths.path(url.toString()));
             if (contents === undefined) {
-                const path = this.paths.path(url.toString());
-                throw new Error(path ? `no file '${path}' in the package` : `'${url}' is not a file of the package`);
+                const path = this.paths.path(url.toString()) || url;
+                throw new Error(`the package has no file '${path}'`);
             }
             return {contents, invalidationKey: this.id};
         };
@@ -117,7 +118,8 @@ class Package {
             throw new Fault('not_found', `package '${this.name}' has no model '${path}'`);
         }
         if (!entry.model) {
-            throw new Fault('model_failed', `model '${path}' does not compile: ${entry.error}`, entry.problems);
+            const text = `model '${path}' does not compile: ${entry.error}`;
+            throw new Fault('model_failed', text, entry.problems);
         }
         return entry.model;
     }
@@ -143,7 +145,8 @@ function checkLoad(load) {
     }
     for (const {name, dialect} of load.connections) {
         if (!name || !DIALECTS.has(dialect)) {
-            bad(`connection '${name}' has the dialect '${dialect}', known are ${[...DIALECTS.keys()].join(', ')}`);
+            const known = [...DIALECTS.keys()].join(', ');
+            bad(`connection '${name}' has the dialect '${dialect}'; known are ${known}`);
         }
     }
 }

@@ -3,6 +3,7 @@
 // try of its own, so that one that cannot be planned leaves its siblings planned.
 const malloy = require('./malloy');
 const {isAtomic, typeText} = require('./dialects');
+const {cleanText} = require('./problems');
 const tags = require('./tags');
 
 const GATES = ['authorize', 'access_filter'];
@@ -50,10 +51,15 @@ function planSource(pkg, model, ownId) {
         row.source.given_in_query ||= built.givens.size > 0;
         row.source.columns = columnsOf(built.fields || blockFields(pkg, ps, built.sql));
     } catch (e) {
-        row.source.failed_code = e.code || 'compile';
-        row.source.failed_text = e.message;
+        fail(row.source, e);
     }
     return row;
+}
+
+function fail(source, error) {
+    source.failed_code = error.code || 'compile';
+    source.failed_text = cleanText(error.message);
+    source.given_in_query ||= error.code === 'compiler-given-no-value';
 }
 
 // What is true of a source whether or not it can be planned.
@@ -126,8 +132,7 @@ function dependencies(pkg, model, row, ids) {
             connectionDigests: pkg.digests,
         });
     } catch (e) {
-        row.source.failed_code = e.code || 'compile';
-        row.source.failed_text = e.message;
+        fail(row.source, e);
     }
     return [...spy.misses].filter(id => ids.has(id) && id !== row.source.build_id);
 }

@@ -1,1 +1,1 @@
-kiln_test(NAME flow_test SOURCES tests/unit/flow_test.c LINKS kiln_flow)
+kiln_test(NAME flow_test SOURCES flow_test.c LINKS kiln_flow)

@@ -25,6 +25,7 @@ struct conf_spec {
     const struct conf_item *items; /* n of them */
     size_t n;
     bool rest_allowed;             /* positional arguments go to *rest */
+    const char *others; /* keys in sections of ours that only other programs read: "bus.a|bus.b" */
 };
 enum conf_action { CONF_RUN, CONF_EXIT_OK, CONF_EXIT_BAD };
 /* Order of strength: default < file (--config FILE, or KILN_CONFIG) < environment < flag. Handles --help, --version, --print-config

@@ -12,8 +12,8 @@ async function check(pkg, request) {
     if (!['append', 'file', 'package'].includes(scope)) {
         throw new Fault('bad_request', `scope '${scope}' is none of append, file, package`);
     }
-    if (scope !== 'package' || !request.model) {
-        pkg.modelOf(request.model);
+    if (!pkg.files.has(request.model)) {
+        throw new Fault('not_found', `package '${pkg.name}' has no model '${request.model}'`);
     }
     const schemas = pkg.schemas.fork(request);
     const run = scope === 'package' ? checkPackage : checkText;

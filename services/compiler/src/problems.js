@@ -16,6 +16,10 @@ const CLEAN = [
     [/^Internal compiler error \(likely a Malloy bug[^)]*\):\s*/, ''],
     [/^(internal|compiler)[- ](bug|error)[: ]+/i, ''],
     [/^MalloyTranslator:?\s*/, ''],
+    [
+        /To fix: supply it via .*$/s,
+        "Supply it in the request's givens, or add a default at its declaration.",
+    ],
 ];
 
 function cleanText(text) {

@@ -71,8 +71,8 @@ function droppedOf(pkg, path, model) {
 function tagProblems(pkg, path, model, contents) {
     const found = new Map();
     const add = problem => {
-        const key = `${problem.line}:${problem.code}`;
-        found.set(key, found.get(key) || {severity: 'error', path, ...problem});
+        const known = found.get(problem.line);
+        found.set(problem.line, known || {severity: 'error', path, ...problem});
     };
     scan.bareNameLines(contents).forEach(({line, text}) => add(bareName(line, text)));
     for (const {def} of model ? malloy.namedSources(model) : []) {

@@ -117,6 +117,9 @@ const NO_PATHS = {path: () => ''};
 
 function errorFrame(id, error) {
     const fault = faultOf(error, NO_PATHS, 'internal');
+    if (fault.code === 'internal') {
+        process.stderr.write(`kiln-compiler: ${error.stack}\n`);
+    }
     return {
         id,
         kind: 'error',

@@ -12,7 +12,10 @@ source: items is warm.table('shop.items') extend {
 }
 #@ persist name="mart.by_kind"
 source: by_kind is items -> { group_by: kind, at_month is at.month aggregate: total, n } extend {
-  view: top is { group_by: kind nest: months is { group_by: at_month aggregate: s is total.sum() } }
+  view: top is {
+    group_by: kind
+    nest: months is { group_by: at_month aggregate: s is total.sum() }
+  }
 }
 `;
 

@@ -1,7 +1,7 @@
 'use strict';
 // Queries and build SQL: caller text, named views and named queries to SQL, with exact manifest hits.
 const malloy = require('./malloy');
-const {Fault, faultOf, problemsOf} = require('./problems');
+const {Fault, cleanText, faultOf, problemsOf} = require('./problems');
 const {planOf} = require('./plan');
 const {splitResult} = require('./result');
 
@@ -69,7 +69,7 @@ function prepareOrLive(pkg, query, options, spy, problems) {
         problems.push({
             severity: 'warn',
             code: 'given_in_persisted_query',
-            message: `a persisted query reads a given, so this query runs live: ${e.message}`,
+            message: `a persisted query reads a given, so this query runs live: ${cleanText(e.message)}`,
         });
         return live;
     }

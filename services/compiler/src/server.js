@@ -28,7 +28,8 @@ class Server {
     };
 
     async hello() {
-        await warm();
+        this.warm ||= warm();
+        await this.warm;
         return ['hello', 'HelloReply', {
             service_version: this.version,
             malloy_version: malloy.version,

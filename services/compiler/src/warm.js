@@ -14,7 +14,7 @@ source: items is warm.table('shop.items') extend {
 source: by_kind is items -> { group_by: kind, at_month is at.month aggregate: total, n } extend {
   view: top is {
     group_by: kind
-    nest: months is { group_by: at_month aggregate: s is total.sum() }
+    nest: by_month is { group_by: at_month aggregate: s is total.sum() }
   }
 }
 `;

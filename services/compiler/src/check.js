@@ -4,6 +4,7 @@
 const malloy = require('./malloy');
 const {Fault, faultOf, problemsOf} = require('./problems');
 const {Package} = require('./package');
+const {makePlan} = require('./plan');
 const {entriesOf, givensOf} = require('./query');
 
 // {needs} or {checked}
@@ -71,7 +72,8 @@ function sqlOf(pkg, model, request) {
         return '';
     }
     const bound = malloy.isFlagged(model) && request.manifest.length > 0;
-    const spy = malloy.manifestSpy(entriesOf(request.manifest));
+    const entries = bound ? entriesOf(makePlan(pkg, model), request.manifest) : {};
+    const spy = malloy.manifestSpy(entries);
     return malloy.prepare(malloy.lastQuery(model), {
         givens: givensOf(request.givens_json),
         buildManifest: bound ? spy.buildManifest : undefined,

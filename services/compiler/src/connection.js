@@ -2,9 +2,12 @@
 // Stand-ins for warehouse connections: they hold no credentials and answer only from the schemas that
 // a Load supplied; what is missing is noted in `needs`.
 const {M} = require('./malloy');
-const {fieldsOf} = require('./dialects');
+const {DIALECTS, fieldsOf} = require('./dialects');
 
 const OPEN = 'schema not supplied yet';
+
+// The warehouse's text, led by what it is about unless it says so itself.
+const named = (text, subject, lead) => (text.includes(subject) ? text : `${lead}: ${text}`);
 const key = (connection, text) => connection + '\0' + text;
 
 // What a load knows of its warehouses, and what it was asked for and did not know.
@@ -67,7 +70,7 @@ class Stub {
         for (const [asked, path] of Object.entries(tables)) {
             const table = this.table(path);
             if (table.error) {
-                errors[asked] = table.error;
+                errors[asked] = named(table.error, path, `table '${path}' of '${this.name}'`);
                 continue;
             }
             try {
@@ -89,7 +92,7 @@ class Stub {
     async fetchSchemaForSQLStruct(ref) {
         const known = this.sql(ref.selectStr);
         if (known.error) {
-            return {error: known.error};
+            return {error: named(known.error, this.name, `SQL block of '${this.name}'`)};
         }
         try {
             const fields = fieldsOf(this.dialectName, known.columns);
@@ -141,14 +144,12 @@ class Stub {
     }
 }
 
-// A connection that the environment does not have. A lookup that throws would surface as a failed
+// A connection that cannot be asked. A lookup that throws would surface as a failed
 // import without its text, so it is found, and every question to it is answered with the reason.
 class Unknown extends Stub {
-    constructor(name, schemas) {
+    constructor(name, reason, schemas) {
         super({name, dialect: 'postgres', digest: ''}, schemas);
-        this.reason =
-            `connection '${name}' is not configured: add it to the environment's connections ` +
-            'or correct the name in the model';
+        this.reason = `connection '${name}' ${reason}`;
     }
 
     table() {
@@ -166,8 +167,9 @@ class Connections {
         this.list = connections;
         this.defaultName = defaultName;
         this.schemas = schemas;
-        this.stubs = new Map(connections.map(c => [c.name, new Stub(c, schemas)]));
-        this.digests = Object.fromEntries(connections.map(c => [c.name, c.digest]));
+        const known = connections.filter(c => DIALECTS.has(c.dialect));
+        this.stubs = new Map(known.map(c => [c.name, new Stub(c, schemas)]));
+        this.digests = Object.fromEntries(known.map(c => [c.name, c.digest]));
     }
 
     over(schemas) {
@@ -176,7 +178,18 @@ class Connections {
 
     async lookupConnection(name) {
         const wanted = name || this.defaultName;
-        return this.stubs.get(wanted) || new Unknown(wanted || '(default)', this.schemas);
+        return this.stubs.get(wanted) || new Unknown(wanted, this.reason(wanted), this.schemas);
+    }
+
+    reason(name) {
+        const other = this.list.find(c => c.name === name);
+        if (other) {
+            return `has the dialect '${other.dialect}', which the compiler does not know`;
+        }
+        return (
+            "is not configured: add it to the environment's connections or correct the name in " +
+            'the model'
+        );
     }
 }
 

@@ -16,7 +16,7 @@ function die(text) {
 
 function openChannel() {
     try {
-        return new net.Socket({fd: CHANNEL, readable: true, writable: true});
+        return new net.Socket({fd: CHANNEL, allowHalfOpen: true});
     } catch (e) {
         return die(`file descriptor ${CHANNEL} is no socket (${e.message}): kiln starts this program`);
     }

@@ -117,6 +117,15 @@ function buildSql(model, ps, options) {
     return {sql: compiled.sql, fields: structs[structs.length - 1].fields, givens: spy.asked};
 }
 
+// True when the text itself, not the model beneath it, annotates a source with '#@ persist'.
+function declaresPersist(compiled) {
+    const own = at => at && at.url.startsWith('internal://');
+    const says = note => own(note.at) && /(^|[^\w-])persist\b/.test(note.content);
+    return namedSources(compiled)
+        .filter(({def}) => own(def.location))
+        .some(({def}) => annotationsOf(def).forRoute('@').some(says));
+}
+
 // ---- queries -----------------------------------------------------------------------------------
 
 // Every unnamed `run:` of the model itself; a query text adds to none of them.
@@ -146,6 +155,6 @@ function prepare(query, options) {
 module.exports = {
     M, mkArrayDef, compile, newCache, definition, annotationsOf, namedSources, namedQueries,
     isFlagged, isFlaggedOwn, directImports, registryDef, walkPersistSources, persistSource,
-    sourceDefOf, manifestSpy, buildSql, queryCount, lastQuery, namedQuery, prepare,
+    sourceDefOf, manifestSpy, buildSql, declaresPersist, queryCount, lastQuery, namedQuery, prepare,
     version: M.Malloy.version,
 };

@@ -8,7 +8,8 @@ const tags = require('./tags');
 
 const GATES = ['authorize', 'access_filter'];
 
-// {sources: [Source message + `ownId`], byBuildId: Map of build id to the source that names it}
+// {sources: [Source message], byBuildId: Map of build id to the source that names it,
+// unsafe: Set of build ids that at least one source reaches through a given}
 function planOf(pkg, path) {
     const known = pkg.plans.get(path);
     if (known) {
@@ -19,6 +20,7 @@ function planOf(pkg, path) {
     return plan;
 }
 
+// The plan of a compiled model that is not kept.
 function makePlan(pkg, model) {
     const rows = [];
     if (malloy.isFlagged(model)) {
@@ -152,7 +154,15 @@ function finish(pkg, model, rows) {
         source.depends_on_sources = (source.depends_on || []).map(id => byBuildId.get(id).source_id);
     }
     number(rows.map(row => row.source));
-    return {sources: rows.map(row => row.source), byBuildId};
+    return {sources: rows.map(row => row.source), byBuildId, unsafe: unsafeIds(rows)};
+}
+
+// A given's default is compiled into the SQL that the identity hashes, so a source that reads a given
+// shares its build id with one that has the same literal: a table of the second must not answer for
+// the first, whose caller may have supplied another value.
+function unsafeIds(rows) {
+    const reading = rows.filter(({source}) => source.build_id && source.given_in_query);
+    return new Set(reading.map(row => row.source.build_id));
 }
 
 // The persisted source whose identity this one inherits by `extend` (or by being another name for it).
@@ -184,4 +194,4 @@ function number(sources) {
     }
 }
 
-module.exports = {planOf};
+module.exports = {planOf, makePlan};

@@ -7,10 +7,13 @@ const {splitResult} = require('./result');
 
 const NO_VALUE = 'compiler-given-no-value';
 
-function entriesOf(manifest) {
+// A request's manifest as the compiler takes it, without ids that depend on a caller's givens.
+function entriesOf(plan, manifest) {
     const entries = Object.create(null);
     for (const {build_id: id, table} of manifest) {
-        entries[id] = {tableName: table};
+        if (!plan.unsafe.has(id)) {
+            entries[id] = {tableName: table};
+        }
     }
     return entries;
 }
@@ -34,19 +37,19 @@ function givensOf(text) {
 async function compileQuery(pkg, request) {
     const model = pkg.modelOf(request.model);
     const flagged = malloy.isFlagged(model);
-    const entries = entriesOf(request.manifest);
+    const bound = flagged && request.manifest.length > 0;
     const options = {
         givens: givensOf(request.givens_json),
         defaultRowLimit: request.default_row_limit || undefined,
     };
-    const spy = malloy.manifestSpy(entries);
     const problems = [];
     try {
+        const plan = bound && planOf(pkg, request.model);
+        const spy = bound && malloy.manifestSpy(entriesOf(plan, request.manifest));
         const query = await selectQuery(pkg, model, request);
         problems.push(...problemsOf(query.problems || [], pkg.paths));
-        const manifest = flagged && request.manifest.length > 0 ? spy : undefined;
-        const made = prepareOrLive(pkg, query, options, manifest, problems);
-        return {...answer(made, pkg), flagged, problems, ...used(pkg, request.model, made.spy)};
+        const made = prepareOrLive(pkg, query, options, spy, problems);
+        return {...answer(made, pkg), flagged, problems, ...used(plan, made.spy)};
     } catch (e) {
         throw faultOf(e, pkg.paths);
     }
@@ -88,15 +91,14 @@ function answer(made, pkg) {
 }
 
 // Build ids asked of the manifest, and the sources that they belong to, hits first.
-function used(pkg, path, spy) {
+function used(plan, spy) {
     if (!spy) {
         return {hits: [], misses: [], persist_sources: []};
     }
     const hits = [...spy.hits];
     const misses = [...spy.misses];
-    const {byBuildId} = planOf(pkg, path);
-    const sources = [...hits, ...misses].map(id => (byBuildId.get(id) || {source_id: ''}).source_id);
-    return {hits, misses, persist_sources: sources};
+    const sourceOf = id => (plan.byBuildId.get(id) || {source_id: ''}).source_id;
+    return {hits, misses, persist_sources: [...hits, ...misses].map(sourceOf)};
 }
 
 async function selectQuery(pkg, model, request) {
@@ -117,6 +119,9 @@ async function restrictedQuery(pkg, model, text) {
     const compiled = await malloy.compile(pkg.host, {text, model, restricted: true});
     if (malloy.queryCount(compiled) === 0) {
         throw new Fault('compile_error', "the query text has no 'run:' statement");
+    }
+    if (malloy.declaresPersist(compiled)) {
+        throw new Fault('compile_error', "a query text cannot declare '#@ persist'");
     }
     const query = malloy.lastQuery(compiled);
     return Object.assign(query, {problems: compiled.problems});
@@ -146,13 +151,13 @@ function modelQuery(model, path, name) {
 function buildSql(pkg, request) {
     const model = pkg.modelOf(request.model);
     const ownId = pkg.paths.inward(request.source_id);
-    const known = planOf(pkg, request.model).sources.some(s => s.source_id === request.source_id);
-    if (!ownId || !known) {
+    const plan = planOf(pkg, request.model);
+    if (!ownId || !plan.sources.some(s => s.source_id === request.source_id)) {
         const text = `model '${request.model}' reaches no persist source '${request.source_id}'`;
         throw new Fault('not_found', text);
     }
-    const spy = malloy.manifestSpy(entriesOf(request.manifest));
     try {
+        const spy = malloy.manifestSpy(entriesOf(plan, request.manifest));
         const ps = malloy.persistSource(model, ownId);
         const options = {buildManifest: spy.buildManifest, connectionDigests: pkg.digests};
         const {sql} = malloy.buildSql(model, ps, options);

@@ -3,6 +3,7 @@
 const malloy = require('./malloy');
 const {isNotebook} = require('./package');
 const {planOf} = require('./plan');
+const {cleanText} = require('./problems');
 const {mentions} = require('./walk');
 const scan = require('./scan');
 const tags = require('./tags');
@@ -20,7 +21,15 @@ function reportOf(pkg, path, wantPlan) {
         locks: scan.lockLines(contents).map(({line, text}) => lockText(path, line, text)),
         tag_problems: isNotebook(path) ? [] : tagProblems(pkg, path, model, contents),
     };
-    return model ? {...report, ...modelReport(pkg, path, model, report, wantPlan)} : report;
+    if (!model) {
+        return report;
+    }
+    try {
+        return {...report, ...modelReport(pkg, path, model, report, wantPlan)};
+    } catch (e) {
+        const text = `model '${path}' cannot be planned: ${cleanText(e.message)}`;
+        return {...report, flagged: malloy.isFlagged(model), error: text};
+    }
 }
 
 function modelReport(pkg, path, model, report, wantPlan) {

@@ -53,8 +53,8 @@ class Server {
             return ['needs', 'Needs', needs];
         }
         pkg.ready = true;
-        const paths = [...pkg.files.keys()].sort();
-        return ['loaded', 'Loaded', {models: paths.map(p => reportOf(pkg, p, request.plan))}];
+        const models = [...pkg.models.keys()].map(path => reportOf(pkg, path, request.plan));
+        return ['loaded', 'Loaded', {models}];
     }
 
     async buildSql(request) {

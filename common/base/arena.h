@@ -11,7 +11,7 @@ struct arena {
 
 void arena_init(struct arena *a);
 void arena_fini(struct arena *a);
-void arena_reset(struct arena *a); /* forgets everything, keeps one block */
+void arena_reset(struct arena *a);                        /* forgets everything, keeps one block */
 void *arena_alloc(struct arena *a, size_t len) MUST_USE;  /* aligned to 16, not cleared */
 void *arena_zalloc(struct arena *a, size_t len) MUST_USE; /* cleared */
 char *arena_strdup(struct arena *a, const char *text) MUST_USE; /* NULL gives NULL */

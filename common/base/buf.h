@@ -10,7 +10,7 @@ struct buf {
 };
 
 void buf_init(struct buf *b);
-void buf_fini(struct buf *b); /* frees and clears */
+void buf_fini(struct buf *b);  /* frees and clears */
 void buf_clear(struct buf *b); /* keeps the memory */
 void buf_reserve(struct buf *b, size_t more);
 void buf_add(struct buf *b, const void *p, size_t len);

@@ -1,4 +1,5 @@
-/* Hash map from byte strings (copied) or u64 to pointers (borrowed). Iteration order is insertion order. */
+/* Hash map from byte strings (copied) or u64 to pointers (borrowed). Iteration order is insertion
+ * order. */
 #pragma once
 #include "common/base/slice.h"
 
@@ -13,12 +14,14 @@ void map_init(struct map *m);
 void map_fini(struct map *m); /* frees keys, not values */
 size_t map_len(const struct map *m);
 void *map_get(const struct map *m, struct slice key); /* NULL if absent */
-void *map_put(struct map *m, struct slice key, void *value); /* the old value or NULL; value not NULL */
-void *map_del(struct map *m, struct slice key);              /* the old value or NULL */
+void *map_put(struct map *m, struct slice key,
+              void *value);                     /* the old value or NULL; value not NULL */
+void *map_del(struct map *m, struct slice key); /* the old value or NULL */
 void *map_get_u64(const struct map *m, uint64_t key);
 void *map_put_u64(struct map *m, uint64_t key, void *value);
 void *map_del_u64(struct map *m, uint64_t key);
-/* for (struct map_iter it = map_begin(m); map_next(&it);) use it.key, it.value; deleting it.key is allowed */
+/* for (struct map_iter it = map_begin(m); map_next(&it);) use it.key, it.value; deleting it.key is
+ * allowed */
 struct map_iter {
     const struct map *m;
     size_t at;

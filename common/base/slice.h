@@ -1,4 +1,5 @@
-/* A borrowed view of bytes: pointer and length, never owned, never stored in a long-lived struct. */
+/* A borrowed view of bytes: pointer and length, never owned, never stored in a long-lived struct.
+ */
 #pragma once
 #include "common/base/base.h"
 

@@ -30,7 +30,7 @@ static int read_all(const char *path, struct buf *out)
         }
     }
     if (ferror(f)) {
-        rc = -EIO;
+        rc = errno > 0 ? -errno : -EIO;
     }
     fclose(f);
     return rc;

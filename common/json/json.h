@@ -1,4 +1,5 @@
-/* JSON: jansson for trees, a small writer for streams into a buf. The only header that includes jansson. */
+/* JSON: jansson for trees, a small writer for streams into a buf. The only header that includes
+ * jansson. */
 #pragma once
 #include "common/base/buf.h"
 #include "common/err/err.h"

@@ -1,0 +1,1 @@
+kiln_test(NAME json_test SOURCES json_test.c LINKS kiln_json)

@@ -112,6 +112,7 @@ struct plan_target {
     const char *tag;                /* leading comment for statements, "" none */
     uint32_t window_s;
     int fallback;
+    const char *why;                /* one clause for people: "nothing is recorded for it yet"; not stored */
 };
 struct plan_refusal {
     const char *source_id, *name, *model, *tier, *reason, *message;
@@ -127,6 +128,8 @@ struct run_plan {
     size_t n_authored;              /* authored sources the run targeted, refused ones included */
     bool named_refused;             /* sourceNames named a refused source */
     const char *fail;               /* the whole run fails with this (dropped shapes); NULL: goes on */
+    const char *const *warnings;    /* "target_taken_over: ..", for the log and kiln plan; not stored */
+    size_t n_warnings;
 };
 /* planning -> building, binding, ready or failed. Copies the plan. Refusal rules: decisions 5.1. A build job's place may be held by another
  * run's job: it waits. Also the answer of a stop that came meanwhile. */

@@ -13,6 +13,7 @@ struct plan_connection { /* of the environment */
 };
 struct plan_input {
     const char *environment, *package;
+    const char *location;                 /* where it was published from, for the package object; NULL: null */
     json_t *manifest;                     /* publisher.json */
     const Kiln__Mc__Loaded *loaded;
     const char *const *paths;             /* model files and their texts, for the raw scan of `#@ persist` lines */
@@ -33,8 +34,12 @@ struct planned_source {
     struct wh_like_name { const char *schema, *table; } name_parts; /* schema "" when undotted: resolved when a run is planned */
     bool is_extension;                    /* shares its identity with the source it extends */
     const char *freshness_window, *freshness_fallback; /* effective, verbatim; NULL undeclared */
-    const struct core_columns columns;
-    int target;                           /* index into targets; -1: refused */
+    struct core_columns columns;
+    int target;                           /* index into targets (which may be refused as a whole); -1: refused or skipped */
+    const char *skipped;                  /* why it is left out without being refused ("storage"); NULL: it is not */
+};
+struct planned_read {                     /* a base table that some model of the package reads */
+    const char *connection, *schema, *table; /* schema "" undotted */
 };
 struct planned_target {
     const char *entity_id, *build_id, *connection;
@@ -44,8 +49,9 @@ struct planned_target {
     size_t n_sources;
     const size_t *parents;                /* indexes of targets it depends on, smaller ones only */
     size_t n_parents;
-    const char *tag;                      /* query metadata as a leading SQL comment's inside, "" none */
-    const char *refused_reason, *refused_message; /* a whole target that cannot be built: target_collision, target_is_a_source, no driver; NULL: fine */
+    const char *tag;                      /* query metadata as a leading SQL comment's inside, without trigger and run id; "" none */
+    const char *refused_reason, *refused_message; /* a whole target that cannot be built: target_collision, target_is_a_source, no_driver; NULL: fine.
+                                             Its sources are in refusals too */
 };
 struct plan_dropped {
     const char *name, *source_id, *path;
@@ -61,6 +67,11 @@ struct package_plan {
     size_t n_refusals;
     struct plan_dropped *dropped;
     size_t n_dropped;
+    const struct planned_read *reads;     /* checked again when a run has resolved undotted names */
+    size_t n_reads;
+    const char *const *retired_options;   /* sentences about sharing= and schedule= on sources (policy rule 1) */
+    size_t n_retired_options;
+    const char *freshness_declarers;      /* names of sources that declare freshness themselves or through their file; NULL none (rule 3) */
     json_t *build_plan;                   /* spec 3.1; json null when there is no persist source */
     json_t *warnings, *advisories;        /* arrays of {model?, subject?, message} */
     json_t *package;                      /* package object of GET packages/{p} (spec 7.5) without binding fields, buildPlan and warnings included */
@@ -76,6 +87,8 @@ json_t *package_manifest_parse(struct slice text, struct err *e) MUST_USE;
 json_t *package_manifest_patch(const json_t *manifest, const json_t *patch, bool *policy_touched, struct err *e) MUST_USE;
 /* Policy violations of a manifest (spec 5.6), one sentence joined by "; "; NULL: none. */
 char *package_policy_violations(struct arena *a, const json_t *manifest, const struct package_plan *plan);
+/* Entries of `explores` that name no model file of the package, one sentence; NULL: none. paths: all model and notebook files. */
+char *package_explores_violations(struct arena *a, const json_t *manifest, const char *const *paths, size_t n);
 /* 5-field UTC cron: NULL fine, else what is wrong. */
 const char *cron_check(struct arena *a, const char *text);
 /* "24h", "30m", "7d", "90s": seconds; -1 no duration. */
@@ -110,11 +123,14 @@ struct run_plan_input {
     bool force_refresh, take_over, has_names, collision_enforce;
     const char *const *names;
     size_t n_names;
+    const char *trigger, *run_id;         /* for the tag; NULL: left out */
+    bool query_metadata_off;              /* PUBLISHER_QUERY_METADATA=off: no tag at all */
 };
 /* Which targets a run covers, before the warehouse is asked: covered[i] for each target (the named ones' own, or all). ERR_INVALID (400) for an unknown name. */
 int run_plan_scope(struct arena *a, const struct package_plan *p, bool has_names, const char *const *names, size_t n_names, bool *covered, struct err *e) MUST_USE;
-/* Decides build, carry or fail for each covered target; sql is filled in later by the flow (the compiler prints it with the parents' names).
- * PLAN_CARRY only when the probe proves that the table is still that generation. */
+/* Decides build, carry or fail for each covered target; sql is the source's own SQL until the flow fills in the compiler's text with the parents' names.
+ * PLAN_CARRY only when the probe proves that the table is still that generation. States of uncovered parents may be asked too: they tell whether
+ * a child can read the bound table. */
 void run_plan_make(struct arena *a, const struct run_plan_input *in, struct run_plan *out);
 /* kiln plan: what a run would build, reuse and refuse, and why. Owned by the caller. */
 json_t *run_plan_preview(const struct run_plan *p, const struct package_plan *package);

@@ -18,13 +18,15 @@ struct package_files {
     struct sha256 version; /* over the sorted paths, sizes and hashes */
     const char *manifest;  /* text of publisher.json; NULL: none (not a package) */
 };
-struct package_limits {
-    uint64_t small_bytes;     /* 1 MiB */
+struct package_limits { /* 0: the default */
+    uint64_t small_bytes;     /* 1 MiB; .malloy, .malloynb and .json are held up to 16 MiB, then refused or (.json) stored */
     uint64_t archive_bytes;   /* unpacked total; 1 GiB */
     uint64_t archive_ratio;   /* unpacked/packed; 200 */
     uint32_t files;           /* 10,000 */
-    const char *package_store; /* directory for data files by content hash */
+    const char *package_store; /* directory for data files by content hash (package_store_path); NULL: large files are refused */
 };
+/* Where a large file lies: <package_store>/<first two digits>/<64 hex digits>. */
+const char *package_store_path(struct arena *a, const char *package_store, const struct sha256 *id);
 /* A directory, read recursively; links that leave it, devices and sockets are refused. Hidden files are skipped. */
 int package_read_dir(struct arena *a, const char *dir, const struct package_limits *lim, struct package_files *out, struct err *e) MUST_USE;
 /* zip or tar.gz bytes. One top-level directory in it is taken off. `..`, absolute paths, links, devices, bombs: ERR_ARCHIVE naming the entry. */

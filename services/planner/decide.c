@@ -1,0 +1,172 @@
+/* Decide, commit, tell: the one way in which the coordinator's decisions become durable and known. */
+#include "common/log/log.h"
+#include "services/planner/planner.h"
+
+struct coord_now planner_now(struct planner *p)
+{
+    struct coord_now now = {.mono = loop_now(p->loop), .unix_us = loop_unix_us()};
+    random_bytes(now.random, sizeof(now.random));
+    return now;
+}
+
+struct decision *decision_new(struct planner *p)
+{
+    struct decision *d = xcalloc(1, sizeof(*d));
+    d->p = p;
+    arena_init(&d->arena);
+    coord_out_init(&d->out, &d->arena);
+    d->op.arena = &d->arena;
+    d->op.data = d;
+    return d;
+}
+
+void decision_drop(struct decision *d)
+{
+    arena_fini(&d->arena);
+    free(d);
+}
+
+static void finish(struct decision *d)
+{
+    if (d->done) {
+        d->done(d);
+    }
+    decision_drop(d);
+}
+
+static void publish_hint(struct planner *p, const char topic[4], const struct coord_note *n)
+{
+    Kiln__Event ev = KILN__EVENT__INIT;
+    char name[5] = {0};
+    memcpy(name, topic, 4);
+    ev.topic = name;
+    ev.package = n->unit;
+    ev.epoch = n->epoch;
+    ev.run = (char *)n->run;
+    ev.state = (char *)(n->kind == NOTE_RUN ? run_state_name(n->state) : "");
+    bus_publish(p->bus, topic, &ev.base);
+}
+
+static bool note_ends_wait(const struct coord_note *n, const struct planner_wait *w)
+{
+    switch (w->kind) {
+    case WAIT_RUN_ENDED:
+        return n->kind == NOTE_RUN && !run_state_active(n->state) && strcmp(n->run, w->run) == 0;
+    case WAIT_UNIT_REPORTED:
+        return n->kind == NOTE_UNIT_REPORTED && n->unit == w->unit && n->epoch >= w->epoch;
+    case WAIT_JOB_ENDED:
+        return n->kind == NOTE_JOB_ENDED && n->job == w->job;
+    }
+    return false;
+}
+
+static void wait_end(struct planner_wait *w, int rc)
+{
+    list_del(&w->link);
+    loop_timer_stop(&w->timer);
+    w->rc = rc;
+    w->done(w);
+}
+
+static void tell(struct planner *p, const struct coord_note *n)
+{
+    switch (n->kind) {
+    case NOTE_JOBS:
+        publish_hint(p, "jobs", n);
+        loop_defer(p->loop, &p->pull_task);
+        break;
+    case NOTE_BIND:
+        publish_hint(p, "bind", n);
+        break;
+    case NOTE_RUN:
+        publish_hint(p, "runs", n);
+        log_info("run.state", "run=%s state=%s", n->run, run_state_name(n->state));
+        if (!run_state_active(n->state)) {
+            loop_defer(p->loop, &p->event_task);
+        }
+        break;
+    case NOTE_JOB_ENDED:
+    case NOTE_CANCEL:
+    case NOTE_UNIT_REPORTED:
+        break;
+    }
+    list_for_each (it, &p->waiters) {
+        struct planner_wait *w = list_entry(it, struct planner_wait, link);
+        if (note_ends_wait(n, w)) {
+            wait_end(w, 0);
+        }
+    }
+}
+
+static void rearm_tick(struct planner *p)
+{
+    struct ms due = p->coord ? coord_next_due(p->coord) : MS_NONE;
+    if (due.v == INT64_MAX) {
+        loop_timer_stop(&p->tick);
+        return;
+    }
+    loop_timer_start(&p->tick, ms_max(ms_sub(due, loop_now(p->loop)), MS(1)));
+}
+
+static void on_committed(struct store_op *op)
+{
+    struct decision *d = op->data;
+    d->rc = op->rc;
+    d->err = op->err;
+    if (d->rc == 0) {
+        for (size_t i = 0; i < d->out.n_notes; i++) {
+            tell(d->p, &d->out.notes[i]);
+        }
+    }
+    finish(d);
+}
+
+static void on_nothing_to_commit(struct loop_task *t)
+{
+    struct decision *d = container_of(t, struct decision, task);
+    on_committed(&d->op);
+}
+
+void decision_commit(struct decision *d, void (*done)(struct decision *d), void *data)
+{
+    d->done = done;
+    d->data = data;
+    d->op.done = on_committed;
+    rearm_tick(d->p);
+    if (d->out.rows.n == 0) {
+        loop_task_init(&d->task, on_nothing_to_commit, d);
+        loop_defer(d->p->loop, &d->task);
+        return;
+    }
+    store_commit(d->p->store, &d->op, &d->out.rows);
+}
+
+static void on_wait_over(struct loop_timer *t)
+{
+    struct planner_wait *w = container_of(t, struct planner_wait, timer);
+    wait_end(w, ERR_TIMEOUT);
+}
+
+void planner_wait_start(struct planner *p, struct planner_wait *w)
+{
+    w->p = p;
+    list_add_tail(&p->waiters, &w->link);
+    loop_timer_init(&w->timer, p->loop, on_wait_over, w);
+    loop_timer_start(&w->timer, w->wait);
+}
+
+void planner_wait_cancel(struct planner_wait *w)
+{
+    if (list_linked(&w->link)) {
+        list_del(&w->link);
+        loop_timer_stop(&w->timer);
+    }
+}
+
+void planner_waits_fail(struct planner *p)
+{
+    struct list *it;
+    while ((it = p->waiters.next) != &p->waiters) {
+        wait_end(list_entry(it, struct planner_wait, link), ERR_NOT_LEADER);
+    }
+}

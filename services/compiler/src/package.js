@@ -21,8 +21,8 @@ class Package {
         this.schemas.add(load);
         this.connections = new Connections(load.connections, load.default_connection, this.schemas);
         this.cache = malloy.newCache();
-        this.warnings = new Map(); // url -> problems of its own compile; the model cache drops them
-        this.models = new Map(); // path -> {path, model, error, problems}
+        this.warnings = new Map(); // path -> Map of its problems; the compiler's cache drops them
+        this.models = new Map(); // path -> {path, model, imports, error, problems}
         this.plans = new Map(); // path -> plan, made when first asked for
     }
 
@@ -67,47 +67,54 @@ class Package {
 
     async compileFile(path) {
         try {
-            const model = isNotebook(path)
+            const made = isNotebook(path)
                 ? await this.compileNotebook(path)
-                : await malloy.compile(this.host, {url: new URL(this.paths.url(path))});
-            return {path, model, problems: this.keepWarnings(path, model)};
+                : await this.compileModel(path);
+            const imports = made.imports.map(url => this.paths.path(url));
+            return {path, model: made.model, imports, problems: this.keepWarnings(made.logs)};
         } catch (e) {
             const fault = faultOf(e, this.paths, 'model_failed');
             return {path, error: fault.message, problems: fault.problems};
         }
     }
 
-    async compileNotebook(path) {
-        const importBase = new URL(this.paths.url(path));
-        let model;
-        const problems = [];
-        for (const [index, cell] of cellsOf(this.files.get(path)).entries()) {
-            if (cell.kind === 'malloy') {
-                const url = new URL(`#${index + 1}`, importBase);
-                model = await malloy.compile(this.host, {url, text: inPlace(cell), model, importBase});
-                problems.push(...model.problems);
-            }
-        }
-        if (model) {
-            return Object.assign(model, {cellProblems: problems});
-        }
-        return malloy.compile(this.host, {url: new URL('#0', importBase), text: '', importBase});
+    async compileModel(path) {
+        const model = await malloy.compile(this.host, {url: new URL(this.paths.url(path))});
+        return {model, logs: model.problems, imports: malloy.directImports(model)};
     }
 
-    // Warnings of a model: its own, and those that were logged while another one imported it.
-    keepWarnings(path, model) {
-        const problems = problemsOf(model.cellProblems || model.problems, this.paths);
+    // Each cell on top of the one before. SQL cells are not Malloy's and are left out.
+    async compileNotebook(path) {
+        const importBase = new URL(this.paths.url(path));
+        const cells = cellsOf(this.files.get(path)).filter(cell => cell.kind === 'malloy');
+        const logs = [];
+        const imports = new Set();
+        let model;
+        for (const cell of cells.length > 0 ? cells : [{line: 0, text: ''}]) {
+            const url = new URL(`#${cell.line}`, importBase);
+            model = await malloy.compile(this.host, {url, text: inPlace(cell), model, importBase});
+            logs.push(...model.problems);
+            malloy.directImports(model).forEach(imported => imports.add(imported));
+        }
+        return {model, logs, imports: [...imports]};
+    }
+
+    // Warnings of a compile, also filed under their own files: a model that another one imported
+    // first comes out of the cache without them.
+    keepWarnings(logs) {
+        const problems = problemsOf(logs, this.paths);
         for (const problem of problems) {
-            const kept = this.warnings.get(problem.path) || [];
-            this.warnings.set(problem.path, [...kept, problem]);
+            const kept = this.warnings.get(problem.path) || new Map();
+            this.warnings.set(problem.path, kept.set(JSON.stringify(problem), problem));
         }
         return problems;
     }
 
     problemsOf(path) {
         const own = this.models.get(path).problems;
-        const seen = new Set(own.map(p => JSON.stringify(p)));
-        return [...own, ...(this.warnings.get(path) || []).filter(p => !seen.has(JSON.stringify(p)))];
+        const all = new Map(own.map(p => [JSON.stringify(p), p]));
+        (this.warnings.get(path) || []).forEach((p, key) => all.set(key, p));
+        return [...all.values()];
     }
 
     // The compiled model of `path`; a Fault where there is none.

@@ -129,12 +129,13 @@ async function restrictedQuery(pkg, model, text) {
 
 // Plain names only: what a backtick cannot quote is no name of the model.
 function viewText(model, path, source, view) {
+    const plain = name => !/[`\\\r\n]/.test(name);
     const known = malloy.namedSources(model).find(s => s.name === source);
-    if (!known || /[`\\\r\n]/.test(source + view)) {
+    if (!known || !plain(source)) {
         throw new Fault('not_found', `model '${path}' has no source '${source}'`);
     }
     const field = known.def.fields.find(f => (f.as || f.name) === view);
-    if (!field || field.type !== 'turtle') {
+    if (!field || field.type !== 'turtle' || !plain(view)) {
         throw new Fault('not_found', `source '${source}' of '${path}' has no view '${view}'`);
     }
     return `run: \`${source}\` -> \`${view}\``;

@@ -42,7 +42,7 @@ function modelReport(pkg, path, model, report, wantPlan) {
         flagged_own: malloy.isFlaggedOwn(model),
         reads_tables: found.tables,
         locks: [...new Set([...report.locks, ...locks])],
-        imports: malloy.directImports(model).map(url => pkg.paths.path(url)),
+        imports: pkg.models.get(path).imports,
         notes: tags.modelNotes(model.annotations.parseAsTag().tag),
         sources: wantPlan && walked ? planOf(pkg, path).sources : [],
         dropped: wantPlan && walked ? droppedOf(pkg, path, model) : [],

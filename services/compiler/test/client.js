@@ -61,7 +61,7 @@ class Client {
 }
 
 // A Load of `files` ({path: text}) over connection `pg`; every need is answered from `catalog`
-// ({table path or SQL: {column: type} or 'an error'}). Answers {reply, rounds}.
+// ({table path or part of a SQL block: {column: type} or 'an error'}, later ones first). Answers {reply, rounds}.
 async function load(client, files, catalog, more = {}) {
     const request = {
         load_id: 'l1', package: 'shop', plan: true,
@@ -81,7 +81,7 @@ async function load(client, files, catalog, more = {}) {
 }
 
 function schemaOf(catalog, key) {
-    const found = catalog[key] || Object.entries(catalog).find(([k]) => key.includes(k))?.[1];
+    const found = catalog[key] || Object.entries(catalog).findLast(([k]) => key.includes(k))?.[1];
     if (!found || typeof found === 'string') {
         return {error: found || `relation "${key}" does not exist`};
     }

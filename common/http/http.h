@@ -28,6 +28,10 @@ struct http_handler {
  * ERR_CONF with a sentence that names address and remedy when the port is taken. */
 struct http_server *http_server_new(struct loop *l, const struct http_limits *lim, const struct http_handler *h) MUST_USE;
 int http_server_listen(struct http_server *s, const char *address, struct err *e) MUST_USE;
+/* For worker loops: s hands each socket it accepts to fn (who owns it from then on) instead of serving it .. */
+void http_server_divert(struct http_server *s, void (*fn)(void *data, int fd), void *data);
+/* .. and a server on another loop, which need not listen itself, takes it; its own thread calls this. */
+void http_server_take_fd(struct http_server *s, int fd);
 int http_server_port(const struct http_server *s); /* of the first TCP listener */
 unsigned http_server_open(const struct http_server *s); /* connections now */
 /* Stops accepting; idle connections close at once, busy ones after their answer, all by force after `grace`; then done runs. */

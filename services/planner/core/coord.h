@@ -34,6 +34,7 @@ struct coord_note {
     uint64_t unit, epoch, job;
     char run[24];
     enum run_state state;
+    int rc; /* NOTE_JOB_ENDED: 0, or the error the job ended with */
 };
 /* What one call produced. The caller makes it empty with an arena, and frees the arena when done. */
 struct coord_out {
@@ -57,15 +58,18 @@ void coord_load_unit(struct coord *c, const struct coord_unit_row *u);
 void coord_load_target(struct coord *c, const struct core_target *t); /* place and target ids set */
 void coord_load_generation(struct coord *c, const struct row_generation *g);
 void coord_load_set(struct coord *c, const struct core_binding_set *s); /* the newest of each unit */
-void coord_load_run(struct coord *c, const struct row_run *r);         /* active ones whole, and every ready one (id, unit, state, manifest) */
+/* Active ones whole (plan, metadata, stop_requested too), and every ready one (id, unit, load, state, plan). An ended one that
+ * is to be deleted may be loaded at any later time; one that is known already is left as it is. */
+void coord_load_run(struct coord *c, const struct row_run *r);
 void coord_load_job(struct coord *c, const struct row_job *j);         /* of active runs, and open drop and sweep jobs */
-void coord_load_attempt(struct coord *c, const struct row_attempt *a, struct coord_now now); /* of those jobs; live leases get one full term */
+void coord_load_attempt(struct coord *c, const struct row_attempt *a, struct coord_now now); /* of those jobs, ended ones too; live leases get one full term */
 /* After loading: rebinds sets that a reload emptied (a restart rebinds), moves what can move. */
 void coord_started(struct coord *c, struct coord_now now, struct coord_out *o);
 
 /* ---- units ---- */
 /* A unit exists (new id from the store) or has a new load. keep_builds: build ids planned in the new load; bindings of others are
- * dropped from the set; NULL with n 0: all are dropped (reload). Makes a new set only if the unit has or had one, or always with `force`. */
+ * dropped from the set; NULL with n 0: all are dropped (reload). Always makes a new set, empty for a new unit: gateways learn of loads
+ * through sets. A run in progress goes on; what it builds that is not among keep_builds stays out of the set (all is kept on a reload). */
 void coord_unit_load(struct coord *c, struct coord_now now, const struct coord_unit_row *u, const char *cause,
                      const char *const *keep_builds, size_t n_keep, struct coord_out *o);
 /* Empty set at a new epoch (PATCH manifestLocation null, reload). */
@@ -89,6 +93,9 @@ struct coord_run_new {
 };
 /* id is written to out_id. ERR_RUN_ACTIVE names the active run's id; ERR_NOT_FOUND. */
 int coord_run_create(struct coord *c, struct coord_now now, const struct coord_run_new *n, char out_id[24], struct coord_out *o, struct err *e) MUST_USE;
+/* The recorded result of a target (warehouse, physical and entity_id say which) that a plan may carry once a probe has proven it;
+ * NULL: none, build. Borrowed until the next call. */
+const struct core_generation *coord_current_generation(const struct coord *c, const struct core_target *t);
 /* The next run that waits for planning (requested, or planning after a restart); NULL: none. The flow that takes it calls coord_run_planning. */
 const char *coord_run_to_plan(const struct coord *c);
 int coord_run_planning(struct coord *c, struct coord_now now, const char *run, struct coord_out *o) MUST_USE;
@@ -132,17 +139,20 @@ struct run_plan {
     size_t n_warnings;
 };
 /* planning -> building, binding, ready or failed. Copies the plan. Refusal rules: decisions 5.1. A build job's place may be held by another
- * run's job: it waits. Also the answer of a stop that came meanwhile. */
+ * run's job: it waits. Also the answer of a stop that came meanwhile. ERR_STORE_MOVED: the plan is out of date (another load, a carried
+ * generation that is no longer current); the run goes back to coord_run_to_plan. ERR_NOT_FOUND, ERR_RUN_STATE, ERR_ARG (two targets
+ * at one place, parents out of order). */
 int coord_run_planned(struct coord *c, struct coord_now now, const char *run, const struct run_plan *p, struct coord_out *o) MUST_USE;
 int coord_run_plan_failed(struct coord *c, struct coord_now now, const char *run, const char *text, struct coord_out *o) MUST_USE;
 /* ERR_NOT_FOUND, ERR_RUN_STATE. Cancels waiting and ready jobs at once, leased ones through renew; publishing ones are resolved first. */
 int coord_run_stop(struct coord *c, struct coord_now now, const char *run, struct coord_out *o, struct err *e) MUST_USE;
-/* Terminal runs only (ERR_RUN_STATE). drop: drop jobs for the tables no other ready run names. New set: from the newest remaining ready run's
+/* Terminal runs only (ERR_RUN_STATE). drop: drop jobs for the tables no other ready run names, which nothing binds and no active run made;
+ * they are leased once the gateways reported the new set, or after 5 s. New set: from the newest remaining ready run's
  * manifest, restricted to what is still recorded. Jobs' ids go to out_jobs (in the arena of o). */
 int coord_run_delete(struct coord *c, struct coord_now now, const char *run, bool drop, const uint64_t **out_jobs, size_t *n_jobs, struct coord_out *o, struct err *e) MUST_USE;
 /* State of an active run, or of one that ended in this process; false: not in memory. */
 bool coord_run_state(const struct coord *c, const char *run, enum run_state *out);
-/* Progress of an active run: jobs by state, rows so far; as JSON members for run_json (targets, done, rows, stage). NULL: not active. */
+/* Progress of an active run as a JSON object: targets, done, rows so far, stage. NULL: not active. */
 char *coord_run_progress(const struct coord *c, const char *run, struct arena *a);
 
 /* ---- builders ---- */
@@ -154,7 +164,8 @@ struct coord_builder {
 struct coord_lease {
     uint64_t job, token, unit;
     enum job_kind kind;       /* KIND_BUILD, KIND_RESOLVE, KIND_DROP, KIND_SWEEP */
-    const char *run, *spec;   /* spec: the job's JSON */
+    const char *run;
+    const char *spec;         /* JSON. Of a build: target, sql, tag, sourceName; of a drop: target, generation; of a sweep: as given */
     const char *generation;   /* ULID for a build; for resolve and drop the one in question or NULL */
     const struct core_target *target;
     const uint64_t *earlier;  /* tokens of earlier attempts */

@@ -66,7 +66,7 @@ enum row_op {
     ROW_UNIT,           /* u.unit: load, epoch, reload_emptied now are these (epoch never goes back) */
     ROW_UNIT_DELETE,    /* u.unit.id: deleted_at = now */
     ROW_RUN_INSERT,     /* u.run, state requested */
-    ROW_RUN_MOVE,       /* u.run: from -> state, with load, epoch, manifest, metadata, error, plan, times */
+    ROW_RUN_MOVE,       /* u.run: from -> state, with load, epoch, manifest, metadata, error, plan, times; from == state: only those */
     ROW_RUN_STOP,       /* u.run.id: stop_requested = true */
     ROW_RUN_DELETE,     /* u.run.id */
     ROW_PLACE_INSERT,   /* u.target: place_id, warehouse, in_place, schema, table, physical */
@@ -93,6 +93,7 @@ struct row_run {
     enum run_state from, state;
     const char *trigger;        /* "ON_DEMAND", "SCHEDULER", "PUBLISH" */
     bool force_refresh, reseed, take_over, has_names;
+    bool stop_requested;        /* set when a row is loaded; written by ROW_RUN_STOP alone */
     const char *const *names;
     size_t n_names;
     const char *run_context;    /* JSON or NULL */

@@ -179,6 +179,16 @@ void bus_free(struct bus *b)
     free(b);
 }
 
+void bus_discard(struct bus *b)
+{
+    if (b->close_timer.fn) {
+        b->clock_ops->stop(&b->close_timer);
+    }
+    b->is_closing = true;
+    b->is_closed = true;
+    bus_free(b);
+}
+
 /* ---- addresses ---- */
 int bus_dial(struct bus *b, const char *const *urls, size_t n, struct err *e)
 {

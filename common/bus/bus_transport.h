@@ -55,4 +55,6 @@ void bus_up_closed(struct bus *b);
 /* The transport is set right after, by bus_set_transport. */
 struct bus *bus_make(const struct bus_clock_ops *clock_ops, void *clock, const struct bus_identity *me);
 void bus_set_transport(struct bus *b, const struct bus_transport_ops *ops, void *tp);
+/* Frees at once and calls nobody back: the end of a process in a simulation. */
+void bus_discard(struct bus *b);
 void *bus_nng_new(struct loop *l, struct bus *b, const struct bus_transport_ops **ops);

@@ -3,6 +3,7 @@
 #include "services/planner/package/package_path.h"
 #include <archive.h>
 #include <archive_entry.h>
+#include <locale.h>
 
 enum { PIECE = 64 * 1024 };
 
@@ -159,19 +160,34 @@ static uint64_t most_bytes(const struct package_limits *lim, size_t packed)
     return by_ratio < lim->archive_bytes ? by_ratio : lim->archive_bytes;
 }
 
+static int read_archive(struct unpack *u, struct slice bytes, struct package_files *out,
+                        struct err *e)
+{
+    int rc = open_archive(u, bytes, e);
+    rc = rc < 0 ? rc : read_entries(u, e);
+    if (rc < 0) {
+        return rc;
+    }
+    intake_strip_top(&u->in);
+    return intake_finish(&u->in, out, e);
+}
+
 int package_read_archive(struct arena *a, struct slice bytes, const struct package_limits *lim,
                          struct package_files *out, struct err *e)
 {
     auto_free struct unpack *u = xcalloc(1, sizeof *u);
     intake_init(&u->in, a, lim, ERR_ARCHIVE);
     u->most = most_bytes(&u->in.lim, bytes.len);
-    int rc = open_archive(u, bytes, e);
-    rc = rc < 0 ? rc : read_entries(u, e);
-    if (rc == 0) {
-        intake_strip_top(&u->in);
-        rc = intake_finish(&u->in, out, e);
-    }
+    /* libarchive turns names into the locale's characters; in the C locale it loses those of a zip
+     * that says UTF-8. */
+    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
+    int rc = read_archive(u, bytes, out, e);
     intake_fini(&u->in);
     archive_read_free(u->archive);
+    if (utf8) {
+        uselocale(before);
+        freelocale(utf8);
+    }
     return rc;
 }

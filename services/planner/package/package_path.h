@@ -9,8 +9,9 @@ enum package_kind {
     PACKAGE_OTHER,
 };
 
-/* NULL when the path may stand in a package, else what is wrong with it ("is an absolute path"): relative, '/' separated, valid
- * UTF-8 without control characters and backslashes, no empty, `.` or `..` segment. */
+/* NULL when the path may stand in a package, else what is wrong with it ("is an absolute path"):
+ * relative, '/' separated, valid UTF-8 without control characters and backslashes, no empty, `.` or
+ * `..` segment. */
 const char *package_path_fault(struct slice path) MUST_USE;
 /* A segment starts with a dot, or is what macOS leaves in archives. Of a path without fault. */
 bool package_path_hidden(struct slice path);

@@ -1,5 +1,5 @@
-/* Large files on their way into the package store: written beside their final place, moved there by content hash only when the
- * whole package was accepted. Offload threads. */
+/* Large files on their way into the package store: written beside their final place, moved there by
+ * content hash only when the whole package was accepted. Offload threads. */
 #pragma once
 #include "common/base/arena.h"
 #include "common/base/crypto.h"
@@ -16,6 +16,7 @@ int spill_write(struct spill *s, struct slice bytes, struct err *e) MUST_USE;
 /* Bytes are on disk afterwards. */
 int spill_sync(struct spill *s, struct err *e) MUST_USE;
 /* Moves it to package_store_path; a file of that hash that is there already stays. */
-int spill_keep(struct spill *s, struct arena *a, const char *store, const struct sha256 *id, struct err *e) MUST_USE;
+int spill_keep(struct spill *s, struct arena *a, const char *store, const struct sha256 *id,
+               struct err *e) MUST_USE;
 /* Closes and removes what is left; harmless after spill_keep. */
 void spill_drop(struct spill *s);

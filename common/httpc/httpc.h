@@ -1,4 +1,4 @@
-/* HTTP client on the loop (libcurl multi): the only libcurl file is httpc.c. */
+/* HTTP client on the loop (libcurl multi): libcurl stays inside of this folder. */
 #pragma once
 #include "common/base/buf.h"
 #include "common/loop/loop.h"
@@ -11,13 +11,13 @@ struct httpc_call {
     const char *unix_socket; /* connect here instead; NULL: TCP */
     const char *const *headers; /* "Name: value", NULL-terminated; NULL: none */
     struct slice body;
-    struct ms timeout;
+    struct ms timeout;       /* of the whole exchange; 0: 60 s */
     size_t max_bytes;        /* answer cap; 0: 64 MiB */
     void (*done)(struct httpc_call *c); /* on the loop, exactly once, never inside httpc_start */
     void *data;
     /* set when done */
     int rc;                  /* 0: an answer of any status came */
-    struct err err;          /* names the URL */
+    struct err err;          /* names method and URL, without user, password and query */
     int status;
     struct buf answer;       /* body; the caller buf_fini()s */
     struct buf answer_head;  /* raw header lines */

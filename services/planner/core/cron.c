@@ -37,8 +37,10 @@ static bool read_value(const struct cron_field *f, struct slice text, unsigned *
 static bool is_item(const struct cron_field *f, struct slice item)
 {
     struct slice range, first, step = item;
-    bool has_range = slice_cut(&step, '/', &range);
-    if (has_range && range.len < item.len) {
+    if (!slice_cut(&step, '/', &range)) {
+        return false;
+    }
+    if (range.len < item.len) {
         uint64_t by;
         if (slice_to_u64(step, &by) != 0 || by == 0 || by > f->high) {
             return false;
@@ -68,9 +70,9 @@ static const char *check_field(struct arena *a, const struct cron_field *f, stru
         seen += item.len;
     }
     /* A comma at the very end leaves no piece behind it. */
-    return seen + n - 1 == text.len ? NULL
-                                    : arena_printf(a, "the %s '%.*s' ends with a comma", f->name,
-                                                   SLICE_FMT(text));
+    return seen + n - 1 == text.len
+               ? NULL
+               : arena_printf(a, "the %s '%.*s' ends with a comma", f->name, SLICE_FMT(text));
 }
 
 const char *cron_check(struct arena *a, const char *text)
@@ -90,8 +92,10 @@ const char *cron_check(struct arena *a, const char *text)
         rest = slice_trim(slice_make(rest.p + len, rest.len - len));
     }
     if (n != ARRAY_LEN(fields)) {
-        return arena_printf(a, "it has %zu fields, a schedule has five: minute, hour, day of "
-                               "month, month, day of week (UTC)", n);
+        return arena_printf(a,
+                            "it has %zu fields, a schedule has five: minute, hour, day of "
+                            "month, month, day of week (UTC)",
+                            n);
     }
     return problem;
 }

@@ -104,7 +104,8 @@ static int read_scope(const json_t *holder, const char *place, const char **out,
     return -1;
 }
 
-/* Both homes of one manifest or body; -1 with e when one is invalid or they differ. *out: NULL undeclared. */
+/* Both homes of one manifest or body; -1 with e when one is invalid or they differ. *out: NULL
+ * undeclared. */
 static int scope_of(const json_t *obj, const char *what, const char **out, struct err *e)
 {
     const char *root, *inner;
@@ -275,7 +276,7 @@ json_t *package_manifest_patch(const json_t *manifest, const json_t *patch, bool
         return NULL;
     }
     *policy_touched = said(patch, "scope") || said(patch, "materialization");
-    json_t *out = json_deep_copy(manifest);
+    json_t *out = manifest ? json_deep_copy(manifest) : json_object();
     char *kept = xstrdup(scope ? scope : manifest_scope(manifest));
     set_if_said(out, patch, "name");
     set_if_said(out, patch, "explores");

@@ -31,7 +31,11 @@ static size_t code_point(const char *text, uint32_t *out)
 {
     const unsigned char *p = (const unsigned char *)text;
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t len = p[0] < 0x80 ? 1 : (p[0] >> 5) == 6 ? 2 : (p[0] >> 4) == 14 ? 3 : (p[0] >> 3) == 30 ? 4 : 0;
+    size_t len = p[0] < 0x80         ? 1
+                 : (p[0] >> 5) == 6  ? 2
+                 : (p[0] >> 4) == 14 ? 3
+                 : (p[0] >> 3) == 30 ? 4
+                                     : 0;
     uint32_t c = len > 1 ? p[0] & (0x7fu >> len) : p[0];
     for (size_t i = 1; i < len; i++) {
         if ((p[i] & 0xc0) != 0x80) {

@@ -1,8 +1,8 @@
-/* What the files of the package plan share: the plan in the making, its sources, notes, names and layers. */
+/* What the files of the package plan share: the plan in the making, its sources, notes, names and
+ * layers. */
 #pragma once
 #include "common/base/map.h"
 #include "services/planner/core/plan.h"
-
 
 /* ---- names.c ---- */
 struct plan_name { /* a table path as an author wrote it */
@@ -22,22 +22,23 @@ bool plan_schema_matches(const char *dialect, const char *a, const char *b);
 /* ---- one source in the making ---- */
 struct plan_src {
     const Kiln__Mc__Source *msg;
-    const Kiln__Mc__Model *model; /* walked: the declaring file where that is flagged, else the first that reached it */
+    const Kiln__Mc__Model *model; /* walked: the declaring file where that is flagged, else the
+                                     first that reached it */
     const Kiln__Mc__Model *home;  /* declares it; = model when the package does not show it */
     struct planned_source row;
     struct plan_name name;
     const char *refused_reason, *refused_message; /* NULL: none */
-    const char *refresh;   /* verbatim; NULL */
-    json_t *metadata;      /* effective query metadata; NULL none. Owned */
+    const char *refresh;                          /* verbatim; NULL */
+    json_t *metadata;                             /* effective query metadata; NULL none. Owned */
     bool visited;
 };
 struct plan_making {
     struct arena *a;
     const struct plan_input *in;
     struct package_plan *out;
-    struct plan_src *src;  /* declared order at first, dependency order after plan_sources_order */
+    struct plan_src *src; /* declared order at first, dependency order after plan_sources_order */
     size_t n_src;
-    struct map by_id;      /* source id -> plan_src * while collecting; rebuilt after ordering */
+    struct map by_id; /* source id -> plan_src * while collecting; rebuilt after ordering */
     struct map dropped_ids;
     struct map models;     /* path -> Kiln__Mc__Model * */
     struct map notes_said; /* so that two walks of one file do not say a thing twice */
@@ -109,3 +110,18 @@ size_t policy_list(struct arena *a, const json_t *manifest, const struct package
                    const char ***out);
 /* One warning per entry of explores that names no model; array of strings. */
 json_t *explores_list(const json_t *manifest, const char *const *paths, size_t n);
+
+/* ---- the plan of one run in the making (run_plan.c, plan_decide.c) ---- */
+struct run_making {
+    struct arena *a;
+    const struct run_plan_input *in;
+    const struct package_plan *p;
+    struct run_plan *out;
+    bool *covered; /* per target of the package */
+    size_t *at;    /* target of the package -> of the run; only where covered */
+    const char **warnings;
+};
+/* The fence row says that target i's table is still what the store recorded (protocol.md 3). */
+bool plan_is_proven(const struct run_making *m, size_t i);
+/* Build, carry or fail; t is filled in otherwise, and the last of m->out->targets. */
+void plan_decide(struct run_making *m, size_t i, struct plan_target *t);

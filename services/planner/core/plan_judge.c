@@ -1,5 +1,5 @@
-#include "services/planner/core/plan_internal.h"
 #include "common/base/crypto.h"
+#include "services/planner/core/plan_internal.h"
 
 #define POSTGRES_NAME_MAX 63 /* bytes: longer names are cut by the engine without an error */
 
@@ -134,7 +134,8 @@ static const char *note_of(const struct plan_src *s, const char *key)
     return text && *text ? text : NULL;
 }
 
-/* Source over file over package, each field for itself; the long spelling in a file beats the short one. */
+/* Source over file over package, each field for itself; the long spelling in a file beats the short
+ * one. */
 static const char *layered(struct plan_making *m, const struct plan_src *s, const char *field,
                            bool *declared)
 {
@@ -162,8 +163,8 @@ static void judge_freshness(struct plan_making *m, struct plan_src *s)
     s->row.freshness_fallback = layered(m, s, "fallback", &declared);
     if (declared) {
         const char *before = m->out->freshness_declarers;
-        m->out->freshness_declarers = arena_printf(m->a, "%s%s%s", before ? before : "",
-                                                   before ? ", " : "", s->msg->name);
+        m->out->freshness_declarers =
+            arena_printf(m->a, "%s%s%s", before ? before : "", before ? ", " : "", s->msg->name);
     }
 }
 
@@ -177,10 +178,11 @@ static void judge_retired(struct plan_making *m, const struct plan_src *s, const
     }
     const char **list = plan_grown(m->a, (void *)(uintptr_t)out->retired_options,
                                    out->n_retired_options, sizeof(*list));
-    list[out->n_retired_options++] = arena_printf(
-        m->a, "%s= on source '%s' in %s is retired: it is package-level now, set %s in "
-              "publisher.json",
-        key, msg->name, msg->declared_in, instead);
+    list[out->n_retired_options++] =
+        arena_printf(m->a,
+                     "%s= on source '%s' in %s is retired: it is package-level now, set %s in "
+                     "publisher.json",
+                     key, msg->name, msg->declared_in, instead);
     out->retired_options = list;
 }
 

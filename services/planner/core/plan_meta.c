@@ -49,8 +49,9 @@ static const char *problem_of(const char *key, const char *value)
     if (!value) {
         return "its value is no string";
     }
-    return is_value(value) ? NULL : "its value must be at most 256 printable ASCII characters "
-                                    "without a double quote";
+    return is_value(value) ? NULL
+                           : "its value must be at most 256 printable ASCII characters "
+                             "without a double quote";
 }
 
 /* Where a layer was written, for warnings. */
@@ -58,14 +59,13 @@ struct layer {
     const char *model, *subject, *home;
 };
 
-static bool accept(struct plan_making *m, const struct layer *l, const char *key,
-                   const char *value)
+static bool accept(struct plan_making *m, const struct layer *l, const char *key, const char *value)
 {
     const char *problem = problem_of(key, value);
     if (problem) {
-        plan_warn(m, l->model, l->subject,
-                  arena_printf(m->a, "the property '%s' of %s is dropped: %s", key, l->home,
-                               problem));
+        plan_warn(
+            m, l->model, l->subject,
+            arena_printf(m->a, "the property '%s' of %s is dropped: %s", key, l->home, problem));
     }
     return !problem;
 }
@@ -124,7 +124,8 @@ void plan_meta_source(struct plan_making *m, struct plan_src *s)
     const struct layer package = {.home = "publisher.json"};
     const char *key;
     json_t *value;
-    json_object_foreach(m->package_metadata, key, value) {
+    json_object_foreach(m->package_metadata, key, value)
+    {
         put(m, &package, all, key, json_string_value(value));
     }
     if (json_object_size(all) > 0) {

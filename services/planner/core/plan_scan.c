@@ -3,7 +3,7 @@
 /* A line that costs its source the whole annotation without a word of the compiler. */
 struct scan_offence {
     const char *path;
-    uint32_t line; /* 1-based */
+    uint32_t line;          /* 1-based */
     const char *text, *why; /* why: NULL when the text says it all */
 };
 struct scan {
@@ -11,7 +11,8 @@ struct scan {
     struct scan_offence *found;
     size_t n;
 };
-/* `#` lines that stand together belong to one source: one `#@ persist` among them makes every `#@` line count. */
+/* `#` lines that stand together belong to one source: one `#@ persist` among them makes every `#@`
+ * line count. */
 struct scan_group {
     bool is_persist;
     size_t first; /* index in found of the first bare name of this group */

@@ -12,7 +12,8 @@ static const Kiln__Mc__Model *home_of(const struct plan_making *m, const Kiln__M
     return home ? home : walked;
 }
 
-/* Seen again through an import: the declaring file's own walk names it best, a planned one beats a failed one. */
+/* Seen again through an import: the declaring file's own walk names it best, a planned one beats a
+ * failed one. */
 static void merge(struct plan_making *m, struct plan_src *known, const Kiln__Mc__Source *s,
                   const Kiln__Mc__Model *model)
 {
@@ -70,9 +71,9 @@ static void collect_dropped(struct plan_making *m, const Kiln__Mc__Model *model)
             continue;
         }
         out->dropped = plan_grown(m->a, out->dropped, out->n_dropped, sizeof(*out->dropped));
-        out->dropped[out->n_dropped++] = (struct plan_dropped){
-            arena_strdup(m->a, d->name), arena_strdup(m->a, d->source_id),
-            arena_strdup(m->a, d->path)};
+        out->dropped[out->n_dropped++] =
+            (struct plan_dropped){arena_strdup(m->a, d->name), arena_strdup(m->a, d->source_id),
+                                  arena_strdup(m->a, d->path)};
     }
 }
 

@@ -86,8 +86,8 @@ json_t *explores_list(const json_t *manifest, const char *const *paths, size_t n
     return list;
 }
 
-char *package_explores_violations(struct arena *a, const json_t *manifest,
-                                  const char *const *paths, size_t n)
+char *package_explores_violations(struct arena *a, const json_t *manifest, const char *const *paths,
+                                  size_t n)
 {
     json_t *list = explores_list(manifest, paths, n);
     auto_buf struct buf text = {0};

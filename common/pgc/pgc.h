@@ -32,6 +32,7 @@ struct pgc_stmt {
     const char *prepare_as; /* prepared under this name on the session once, then executed by name; NULL: unnamed */
     bool stream;            /* rows go to on_row one by one (single-row mode) instead of into the result */
     bool binary;            /* ask for binary results */
+    bool flush;             /* the server sends this answer at once, not with the batch's last: for a veto before a long statement */
 };
 enum pgc_row_next { PGC_ROW_MORE, PGC_ROW_STOP }; /* STOP: the rest is discarded and the statement is cancelled */
 /* Statements sent together in one pipeline with one sync: one implicit transaction unless they say BEGIN/COMMIT themselves.
@@ -42,6 +43,9 @@ struct pgc_batch {
     size_t n;
     struct pgc_conn *on;      /* run on this held session; NULL: any session of the pool, given back afterwards */
     struct ms timeout;        /* cancels the running statement, then fails with ERR_TIMEOUT; 0: 30 s; includes waiting for a session */
+    bool read_only;           /* harmless to send twice: run again once when the session broke before any answer (BEGIN .. READ ONLY is recognized) */
+    /* The columns of a streamed statement, before its first row (or before on_result when it has none). NULL: none. */
+    void (*on_columns)(struct pgc_batch *b, size_t stmt, const struct pgc_result *r);
     enum pgc_row_next (*on_row)(struct pgc_batch *b, size_t stmt, const struct slice *cells); /* p == NULL: SQL NULL; valid during the call */
     /* Called when statement `stmt` ended well, before the later ones' results are looked at; lets a caller veto streaming:
      * a negative return ends the batch with that code. NULL: none. */
@@ -57,7 +61,9 @@ struct pgc_batch {
     void *impl;
 };
 void pgc_batch_start(struct pgc_pool *p, struct pgc_batch *b);
-void pgc_batch_cancel(struct pgc_batch *b); /* idempotent; repeats the cancel request until the statement ends; done comes with ERR_CANCELLED */
+/* Idempotent; repeats the cancel request until the statement ends; done comes with ERR_CANCELLED, or with 0 when every statement
+ * had ended well before the request arrived (what was committed is never called cancelled). The same holds for the timeout. */
+void pgc_batch_cancel(struct pgc_batch *b);
 void pgc_batch_fini(struct pgc_batch *b);   /* frees results; b may be started again */
 
 /* Results (text form unless binary was asked). */

@@ -1,6 +1,6 @@
 'use strict';
-// Stand-ins for warehouse connections: they hold no credentials and answer only from the schemas that
-// a Load supplied; what is missing is noted in `needs`.
+// Stand-ins for warehouse connections: they hold no credentials and answer only from the schemas
+// that a Load supplied; what is missing is noted in `needs`.
 const {M} = require('./malloy');
 const {DIALECTS, fieldsOf} = require('./dialects');
 

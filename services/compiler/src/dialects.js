@@ -30,7 +30,9 @@ function fieldOf(dialectName, column) {
         return {...dialect.parseDuckDBType(type), name};
     }
     const simple = text =>
-        dialectName === 'postgres' ? postgresType(dialect, text) : dialect.sqlTypeToMalloyType(text);
+        dialectName === 'postgres'
+            ? postgresType(dialect, text)
+            : dialect.sqlTypeToMalloyType(text);
     if (type.toUpperCase() === 'ARRAY' && element) {
         return mkArrayDef(simple(element), name);
     }

@@ -18,7 +18,9 @@ function openChannel() {
     try {
         return new net.Socket({fd: CHANNEL, allowHalfOpen: true});
     } catch (e) {
-        return die(`file descriptor ${CHANNEL} is no socket (${e.message}): kiln starts this program`);
+        return die(
+            `file descriptor ${CHANNEL} is no socket (${e.message}): kiln starts this program`
+        );
     }
 }
 

@@ -103,8 +103,8 @@ function manifestSpy(entries, all) {
     return {hits, misses, buildManifest: {entries: manifest, strict: false}};
 }
 
-// The build SQL of a persist source and what it was made from. Without a manifest it is the text that
-// the identity hashes. {sql, fields (undefined for a SQL block), givens: Set of given ids it read}.
+// The build SQL of a persist source and what it was made from. Without a manifest it is the text
+// that the identity hashes. {sql, fields (undefined for a SQL block), givens: Set of the ids read}.
 function buildSql(model, ps, options) {
     const spy = givenSpy();
     const withSpy = {...options, resolvedGivens: spy};
@@ -153,8 +153,27 @@ function prepare(query, options) {
 }
 
 module.exports = {
-    M, mkArrayDef, compile, newCache, definition, annotationsOf, namedSources, namedQueries,
-    isFlagged, isFlaggedOwn, directImports, registryDef, walkPersistSources, persistSource,
-    sourceDefOf, manifestSpy, buildSql, declaresPersist, queryCount, lastQuery, namedQuery, prepare,
+    M,
+    mkArrayDef,
+    compile,
+    newCache,
+    definition,
+    annotationsOf,
+    namedSources,
+    namedQueries,
+    isFlagged,
+    isFlaggedOwn,
+    directImports,
+    registryDef,
+    walkPersistSources,
+    persistSource,
+    sourceDefOf,
+    manifestSpy,
+    buildSql,
+    declaresPersist,
+    queryCount,
+    lastQuery,
+    namedQuery,
+    prepare,
     version: M.Malloy.version,
 };

@@ -1,6 +1,6 @@
 'use strict';
-// The persist plan of a flagged model: every reachable persist source, dependencies first, each in a
-// try of its own, so that one that cannot be planned leaves its siblings planned.
+// The persist plan of a flagged model: every reachable persist source, dependencies first, each in
+// a try of its own, so that one that cannot be planned leaves its siblings planned.
 const malloy = require('./malloy');
 const {isAtomic, typeText} = require('./dialects');
 const {cleanText} = require('./problems');
@@ -151,21 +151,23 @@ function finish(pkg, model, rows) {
         }
     }
     for (const {source} of rows) {
-        source.depends_on_sources = (source.depends_on || []).map(id => byBuildId.get(id).source_id);
+        source.depends_on_sources = (source.depends_on || []).map(
+            id => byBuildId.get(id).source_id
+        );
     }
     number(rows.map(row => row.source));
     return {sources: rows.map(row => row.source), byBuildId, unsafe: unsafeIds(rows)};
 }
 
-// A given's default is compiled into the SQL that the identity hashes, so a source that reads a given
-// shares its build id with one that has the same literal: a table of the second must not answer for
-// the first, whose caller may have supplied another value.
+// A given's default is compiled into the SQL that the identity hashes, so a source that reads a
+// given shares its build id with one that has the same literal: a table of the second must not
+// answer for the first, whose caller may have supplied another value.
 function unsafeIds(rows) {
     const reading = rows.filter(({source}) => source.build_id && source.given_in_query);
     return new Set(reading.map(row => row.source.build_id));
 }
 
-// The persisted source whose identity this one inherits by `extend` (or by being another name for it).
+// The persisted source whose identity this one inherits by `extend` (or as another name for it).
 function extended(pkg, model, row, byOwnId) {
     let def = row.def;
     for (let hops = 0; hops < 100 && def; hops++) {

@@ -2,8 +2,8 @@
 // What went wrong, as a user can read it: the compiler's errors of four classes become one Fault.
 const {M} = require('./malloy');
 
-// error_code of a Frame: bad_request, not_loaded, not_found, model_failed, compile_error, too_complex,
-// internal. `problems` are Problem messages.
+// error_code of a Frame: bad_request, not_loaded, not_found, model_failed, compile_error,
+// too_complex, internal. `problems` are Problem messages.
 class Fault extends Error {
     constructor(code, text, problems = []) {
         super(text);
@@ -44,10 +44,12 @@ function problemOf(log, paths) {
 
 function problemsOf(logs, paths) {
     const seen = new Set();
-    return logs.map(log => problemOf(log, paths)).filter(p => {
-        const key = JSON.stringify([p.code, p.message, p.path, p.line, p.character]);
-        return !seen.has(key) && seen.add(key);
-    });
+    return logs
+        .map(log => problemOf(log, paths))
+        .filter(p => {
+            const key = JSON.stringify([p.code, p.message, p.path, p.line, p.character]);
+            return !seen.has(key) && seen.add(key);
+        });
 }
 
 // One line of text out of problems: the first error, its place, and how many more there are.
@@ -77,7 +79,10 @@ function faultOf(error, paths, code = 'compile_error') {
     if (error instanceof M.MalloyError) {
         const problems = problemsOf(error.problems, paths);
         if (problems.some(p => /Maximum call stack/i.test(p.message))) {
-            return new Fault('too_complex', 'the text nests too deeply for the compiler: simplify it');
+            return new Fault(
+                'too_complex',
+                'the text nests too deeply for the compiler: simplify it'
+            );
         }
         const text = problems.length ? textOf(problems) : cleanText(error.message);
         return new Fault(code, text, problems);

@@ -1,5 +1,5 @@
 'use strict';
-// Queries and build SQL: caller text, named views and named queries to SQL, with exact manifest hits.
+// Queries and build SQL: caller text, views and named queries to SQL, with exact manifest hits.
 const malloy = require('./malloy');
 const {Fault, cleanText, faultOf, problemsOf} = require('./problems');
 const {planOf} = require('./plan');
@@ -72,7 +72,8 @@ function prepareOrLive(pkg, query, options, spy, problems) {
         problems.push({
             severity: 'warn',
             code: 'given_in_persisted_query',
-            message: `a persisted query reads a given, so this query runs live: ${cleanText(e.message)}`,
+            message:
+                'a persisted query reads a given, so this query runs live: ' + cleanText(e.message),
         });
         return live;
     }
@@ -112,7 +113,10 @@ async function selectQuery(pkg, model, request) {
     if (!text && name) {
         return modelQuery(model, request.model, name);
     }
-    throw new Fault('bad_request', 'a query is text, or a query name with or without a source name');
+    throw new Fault(
+        'bad_request',
+        'a query is text, or a query name with or without a source name'
+    );
 }
 
 async function restrictedQuery(pkg, model, text) {

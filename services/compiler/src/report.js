@@ -46,7 +46,8 @@ function modelReport(pkg, path, model, report, wantPlan) {
         notes: tags.modelNotes(model.annotations.parseAsTag().tag),
         sources: wantPlan && walked ? planOf(pkg, path).sources : [],
         dropped: wantPlan && walked ? droppedOf(pkg, path, model) : [],
-        unreached: report.is_notebook || flagged ? [] : annotated(pkg, model, path).map(s => s.name),
+        unreached:
+            report.is_notebook || flagged ? [] : annotated(pkg, model, path).map(s => s.name),
     };
 }
 
@@ -94,7 +95,9 @@ function tagProblems(pkg, path, model, contents) {
                 add(bareName(note.at.range.start.line, note.text));
             }
         }
-        annotations.parseAsTag('@').log.forEach(log => addParseError(pkg, path, isPersist, log, add));
+        annotations
+            .parseAsTag('@')
+            .log.forEach(log => addParseError(pkg, path, isPersist, log, add));
     }
     return [...found.values()].sort((a, b) => a.line - b.line);
 }

@@ -1,7 +1,8 @@
 'use strict';
 // Publisher's full result as text with a hole: head + data + tail is the result JSON.
 
-// `stable` is the compiler's stable result without data. Key order is its own, `data` after `schema`.
+// `stable` is the compiler's stable result without data. Key order is its own, `data` after
+// `schema`.
 function splitResult(stable) {
     const {schema, data: _none, ...rest} = stable;
     return {

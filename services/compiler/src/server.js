@@ -30,12 +30,16 @@ class Server {
     async hello() {
         this.warm ||= warm();
         await this.warm;
-        return ['hello', 'HelloReply', {
-            service_version: this.version,
-            malloy_version: malloy.version,
-            dialects: [...DIALECTS.keys()],
-            rss_bytes: process.memoryUsage.rss(),
-        }];
+        return [
+            'hello',
+            'HelloReply',
+            {
+                service_version: this.version,
+                malloy_version: malloy.version,
+                dialects: [...DIALECTS.keys()],
+                rss_bytes: process.memoryUsage.rss(),
+            },
+        ];
     }
 
     async load(request) {

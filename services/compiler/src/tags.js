@@ -2,9 +2,22 @@
 // The '@' tag of sources and the '##' notes of models as flat (key, value) pairs.
 
 const KNOWN = new Set([
-    'persist', 'name', 'storage', 'partition', 'refresh', 'watermark', 'merge_key', 'freshness',
-    'freshness.window', 'freshness.fallback', 'realization', 'sharing', 'schedule', 'queryMetadata',
-    'preaggregate', 'grain',
+    'persist',
+    'name',
+    'storage',
+    'partition',
+    'refresh',
+    'watermark',
+    'merge_key',
+    'freshness',
+    'freshness.window',
+    'freshness.fallback',
+    'realization',
+    'sharing',
+    'schedule',
+    'queryMetadata',
+    'preaggregate',
+    'grain',
 ]);
 const NOTES = /^(materialization|freshness|queryMetadata)(\.|$)/;
 

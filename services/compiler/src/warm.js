@@ -1,6 +1,6 @@
 'use strict';
-// Compiles a small model and a query of it, so that the parser's tables and the engine's code are hot
-// before the first request.
+// Compiles a small model and a query of it, so that the parser's tables and the engine's code are
+// hot before the first request.
 const {Package} = require('./package');
 const {reportOf} = require('./report');
 const {compileQuery} = require('./query');
@@ -39,7 +39,8 @@ async function warm() {
     const manifest = sources.map(s => ({build_id: s.build_id, table: '"mart"."by_kind"'}));
     const request = {model: 'warm.malloy', manifest, default_row_limit: 1000};
     await compileQuery(pkg, {...request, source_name: 'by_kind', query_name: 'top'});
-    const text = 'run: items -> { where: big group_by: kind aggregate: total order_by: total desc }';
+    const text =
+        'run: items -> { where: big group_by: kind aggregate: total order_by: total desc }';
     await compileQuery(pkg, {...request, text});
 }
 

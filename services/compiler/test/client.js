@@ -6,18 +6,26 @@ const {FrameReader, framed} = require('../src/frame');
 
 const BUNDLE = process.env.KILN_COMPILER;
 const ANSWERS = {
-    hello: 'HelloReply', needs: 'Needs', loaded: 'Loaded', sql: 'SqlText', compiled: 'Compiled',
-    checked: 'Checked', model: 'ModelInfo',
+    hello: 'HelloReply',
+    needs: 'Needs',
+    loaded: 'Loaded',
+    sql: 'SqlText',
+    compiled: 'Compiled',
+    checked: 'Checked',
+    model: 'ModelInfo',
 };
 const REQUESTS = {
-    load: 'Load', build_sql: 'BuildSql', query: 'Query', check: 'Check',
-    describe_model: 'DescribeModel', unload: 'Unload',
+    load: 'Load',
+    build_sql: 'BuildSql',
+    query: 'Query',
+    check: 'Check',
+    describe_model: 'DescribeModel',
+    unload: 'Unload',
 };
 
-const {root} = protobuf.parse(
-    require('node:fs').readFileSync(process.env.KILN_PROTO, 'utf8'),
-    {keepCase: true}
-);
+const {root} = protobuf.parse(require('node:fs').readFileSync(process.env.KILN_PROTO, 'utf8'), {
+    keepCase: true,
+});
 const type = name => root.lookupType('kiln.mc.' + name);
 const plain = (name, bytes) => type(name).toObject(type(name).decode(bytes), {defaults: true});
 
@@ -27,7 +35,9 @@ class Client {
             stdio: ['ignore', 'inherit', 'inherit', 'pipe'],
             env: {},
         });
-        this.exited = new Promise(done => this.child.on('exit', (code, signal) => done({code, signal})));
+        this.exited = new Promise(done =>
+            this.child.on('exit', (code, signal) => done({code, signal}))
+        );
         this.channel = this.child.stdio[3];
         this.waiting = new Map();
         this.id = 0;
@@ -49,7 +59,8 @@ class Client {
     // The answer as a plain object with its `kind`.
     ask(kind, message = {}, payload = undefined) {
         const id = ++this.id;
-        const body = payload || (REQUESTS[kind] ? type(REQUESTS[kind]).encode(message).finish() : undefined);
+        const body =
+            payload || (REQUESTS[kind] ? type(REQUESTS[kind]).encode(message).finish() : undefined);
         this.channel.write(framed(type('Frame').encode({id, kind, payload: body}).finish()));
         return new Promise(done => this.waiting.set(id, done));
     }
@@ -61,13 +72,17 @@ class Client {
 }
 
 // A Load of `files` ({path: text}) over connection `pg`; every need is answered from `catalog`
-// ({table path or part of a SQL block: {column: type} or 'an error'}, later ones first). Answers {reply, rounds}.
+// ({table path or part of a SQL block: {column: type} or 'an error'}, later ones first). Answers
+// {reply, rounds, request}.
 async function load(client, files, catalog, more = {}) {
     const request = {
-        load_id: 'l1', package: 'shop', plan: true,
+        load_id: 'l1',
+        package: 'shop',
+        plan: true,
         connections: [{name: 'pg', dialect: 'postgres', digest: 'd1'}],
         files: Object.entries(files).map(([path, contents]) => ({path, contents})),
-        tables: [], sqls: [],
+        tables: [],
+        sqls: [],
         ...more,
     };
     for (let rounds = 1; ; rounds++) {
@@ -86,7 +101,9 @@ function schemaOf(catalog, key) {
         return {error: found || `relation "${key}" does not exist`};
     }
     const column = ([name, t]) =>
-        t.endsWith('[]') ? {name, data_type: 'ARRAY', element_type: t.slice(0, -2)} : {name, data_type: t};
+        t.endsWith('[]')
+            ? {name, data_type: 'ARRAY', element_type: t.slice(0, -2)}
+            : {name, data_type: t};
     return {columns: Object.entries(found).map(column)};
 }
 

@@ -22,21 +22,38 @@ const loaded = async (texts, more, tables = catalog) =>
 
 test('needs are asked once each, a block over a block in a later round', async () => {
     const request = {
-        load_id: 'n', package: 'shop', plan: true,
+        load_id: 'n',
+        package: 'shop',
+        plan: true,
         connections: [{name: 'pg', dialect: 'postgres', digest: 'd1'}],
         files: Object.entries(files).map(([path, contents]) => ({path, contents})),
     };
     const first = await client.ask('load', request);
     assert.equal(first.kind, 'needs');
-    assert.deepEqual(first.tables.map(t => t.path), ['shop.orders']);
-    assert.deepEqual(first.sqls.map(s => s.sql), ['select 1 as top_n']);
+    assert.deepEqual(
+        first.tables.map(t => t.path),
+        ['shop.orders']
+    );
+    assert.deepEqual(
+        first.sqls.map(s => s.sql),
+        ['select 1 as top_n']
+    );
     assert.ok(rounds >= 3, `rounds: ${rounds}`);
-    assert.equal((await client.ask('query', {load_id: 'n', model: 'base.malloy'})).error_code, 'not_loaded');
+    assert.equal(
+        (await client.ask('query', {load_id: 'n', model: 'base.malloy'})).error_code,
+        'not_loaded'
+    );
 });
 
 test('every model is reported, sorted, with its flags and imports', () => {
     assert.equal(reply.kind, 'loaded');
-    const rows = reply.models.map(m => [m.path, m.flagged, m.flagged_own, m.is_notebook, m.imports]);
+    const rows = reply.models.map(m => [
+        m.path,
+        m.flagged,
+        m.flagged_own,
+        m.is_notebook,
+        m.imports,
+    ]);
     assert.deepEqual(rows, [
         ['base.malloy', true, true, false, []],
         ['flagless.malloy', false, false, false, []],
@@ -54,7 +71,11 @@ test('the plan has dependencies first and exact edges', () => {
     const fact = sourceOf(model('base.malloy'), 'fact');
     const edges = Object.fromEntries(sources.map(s => [s.name, s.depends_on]));
     assert.deepEqual(edges, {
-        fact: [], fact_ext: [], per_region: [fact.build_id], top: [], block: [fact.build_id],
+        fact: [],
+        fact_ext: [],
+        per_region: [fact.build_id],
+        top: [],
+        block: [fact.build_id],
     });
     assert.deepEqual(sourceOf(model('base.malloy'), 'block').depends_on_sources, [fact.source_id]);
 });
@@ -65,18 +86,32 @@ test('a persist source is described in full', () => {
     assert.equal(fact.declared_in, 'base.malloy');
     assert.equal(fact.line, 10);
     assert.equal(fact.ordinal, 0);
-    assert.deepEqual([fact.connection, fact.dialect, fact.type], ['pg', 'postgres', 'query_source']);
+    assert.deepEqual(
+        [fact.connection, fact.dialect, fact.type],
+        ['pg', 'postgres', 'query_source']
+    );
     assert.deepEqual([fact.name_property, fact.has_name], ['mart.fact', true]);
     const tag = Object.fromEntries(fact.tag.map(t => [t.key, t.value]));
     assert.deepEqual(tag, {
-        persist: '', name: 'mart.fact', 'freshness.window': '24h', 'freshness.fallback': 'live',
-        colour: 'red', 'queryMetadata.team': 'x',
+        persist: '',
+        name: 'mart.fact',
+        'freshness.window': '24h',
+        'freshness.fallback': 'live',
+        colour: 'red',
+        'queryMetadata.team': 'x',
     });
     assert.deepEqual(fact.query_metadata, [{key: 'team', value: 'x'}]);
     assert.deepEqual(fact.unknown_tag_keys, ['colour']);
-    assert.deepEqual(fact.columns.map(c => `${c.name}::${c.data_type}`), [
-        'region::string', 'ordered_month::timestamp', 'tags::string[]', 'revenue::number', 'n::number',
-    ]);
+    assert.deepEqual(
+        fact.columns.map(c => `${c.name}::${c.data_type}`),
+        [
+            'region::string',
+            'ordered_month::timestamp',
+            'tags::string[]',
+            'revenue::number',
+            'n::number',
+        ]
+    );
     const parts = `2:d1/${fact.sql.length}:${fact.sql}`;
     assert.equal(fact.build_id, createHash('sha256').update(parts).digest('hex'));
 });
@@ -105,7 +140,10 @@ test('sources of imported files belong to the file that declares them', () => {
 
 test('a given counts where the build would read it, and only there', () => {
     const sources = Object.fromEntries(model('given.malloy').sources.map(s => [s.name, s]));
-    const reads = Object.values(sources).filter(s => s.given_in_query).map(s => s.name).sort();
+    const reads = Object.values(sources)
+        .filter(s => s.given_in_query)
+        .map(s => s.name)
+        .sort();
     assert.deepEqual(reads, ['in_base', 'in_query', 'in_segment', 'over_segment', 'required']);
     assert.equal(sources.required.failed_code, 'compiler-given-no-value');
     assert.match(sources.required.failed_text, /'REQUIRED' has no value/);
@@ -122,7 +160,7 @@ test('a flag folds through imports and reaches flagless files', () => {
     assert.equal(model('reaches.malloy').sources[0].declared_in, 'flagless.malloy');
 });
 
-test('model notes are the file\'s own', () => {
+test("model notes are the file's own", () => {
     assert.deepEqual(model('base.malloy').notes, [
         {key: 'materialization.freshness.window', value: '1h'},
         {key: 'queryMetadata.owner', value: 'bi'},
@@ -136,7 +174,10 @@ test('tables read are listed with their connection', () => {
 
 test('a notebook compiles as a chain and is never walked', async () => {
     assert.deepEqual(model('story.malloynb').sources, []);
-    const broken = {...files, 'story.malloynb': '>>>malloy\nimport "base.malloy"\n>>>malloy\n\nrun: nope -> v\n'};
+    const broken = {
+        ...files,
+        'story.malloynb': '>>>malloy\nimport "base.malloy"\n>>>malloy\n\nrun: nope -> v\n',
+    };
     const bad = modelOf(await loaded(broken), 'story.malloynb');
     assert.match(bad.error, /^story\.malloynb:5:6: Reference to undefined object 'nope'/);
     assert.equal(bad.problems[0].line, 4);
@@ -180,16 +221,19 @@ source: d is orders -> { group_by: tags }
 `;
     const {models} = await loaded({'m.malloy': text});
     const found = models[0].tag_problems;
-    assert.deepEqual(found.map(p => [p.line, p.code, p.severity]), [
-        [2, 'persist-name-unquoted', 'error'],
-        [4, 'persist-name-unquoted', 'error'],
-        [7, 'persist-name-unquoted', 'error'],
-    ]);
+    assert.deepEqual(
+        found.map(p => [p.line, p.code, p.severity]),
+        [
+            [2, 'persist-name-unquoted', 'error'],
+            [4, 'persist-name-unquoted', 'error'],
+            [7, 'persist-name-unquoted', 'error'],
+        ]
+    );
     found.forEach(p => assert.match(p.message, /persist annotation name must be quoted/));
     assert.equal(sourceOf(models[0], 'd').name_property, 'single');
 });
 
-test('any parse error on a persist line is a tag problem, and a doubly quoted name is text', async () => {
+test('a parse error on a persist line is a problem, a doubly quoted name is text', async () => {
     const text = `##! experimental.persistence
 source: orders is pg.table('shop.orders')
 #@ persist name="a" = =
@@ -198,7 +242,10 @@ source: a is orders -> { group_by: region }
 source: b is orders -> { group_by: status }
 `;
     const {models} = await loaded({'m.malloy': text});
-    assert.deepEqual(models[0].tag_problems.map(p => [p.line, p.code]), [[2, 'tag-parse-error']]);
+    assert.deepEqual(
+        models[0].tag_problems.map(p => [p.line, p.code]),
+        [[2, 'tag-parse-error']]
+    );
     assert.match(models[0].tag_problems[0].message, /persist annotation name must be quoted/);
     assert.equal(sourceOf(models[0], 'b').name_property, '"My Tbl"');
 });
@@ -257,23 +304,28 @@ test('every broken model is reported with its place, the good ones stay', async 
     assert.match(error('import.malloy'), /nowhere\.malloy/);
     assert.match(error('outside.malloy'), /no file/);
     assert.match(error('type.malloy'), /^type\.malloy:1:61: /);
-    bad.models.filter(m => m.error).forEach(m => {
-        assert.ok(m.problems.length > 0, m.path);
-        assert.doesNotMatch(m.error, /compiler-bug|Internal compiler error/, m.path);
-    });
+    bad.models
+        .filter(m => m.error)
+        .forEach(m => {
+            assert.ok(m.problems.length > 0, m.path);
+            assert.doesNotMatch(m.error, /compiler-bug|Internal compiler error/, m.path);
+        });
 });
 
 test('an unknown connection is a problem that names it', async () => {
-    const bad = await loaded({
-        'table.malloy': "source: o is werehouse.table('shop.orders')",
-        'block.malloy': 'source: o is werehouse.sql("select 1 as top_n")',
-        'odd.malloy': "source: o is strange.table('shop.orders')",
-    }, {
-        connections: [
-            {name: 'pg', dialect: 'postgres', digest: 'd1'},
-            {name: 'strange', dialect: 'oracle', digest: 'd'},
-        ],
-    });
+    const bad = await loaded(
+        {
+            'table.malloy': "source: o is werehouse.table('shop.orders')",
+            'block.malloy': 'source: o is werehouse.sql("select 1 as top_n")',
+            'odd.malloy': "source: o is strange.table('shop.orders')",
+        },
+        {
+            connections: [
+                {name: 'pg', dialect: 'postgres', digest: 'd1'},
+                {name: 'strange', dialect: 'oracle', digest: 'd'},
+            ],
+        }
+    );
     for (const path of ['table.malloy', 'block.malloy']) {
         const [problem] = modelOf(bad, path).problems;
         assert.match(problem.message, /connection 'werehouse' is not configured/);
@@ -286,5 +338,8 @@ test('loads that no service should send are refused', async () => {
     const request = {load_id: '', package: 'p', files: []};
     assert.equal((await client.ask('load', request)).error_code, 'bad_request');
     const twice = {load_id: 'x', package: 'p', files: [{path: 'a.malloy'}, {path: 'a.malloy'}]};
-    assert.match((await client.ask('load', twice)).error_text, /must be relative to the package and differ/);
+    assert.match(
+        (await client.ask('load', twice)).error_text,
+        /must be relative to the package and differ/
+    );
 });

@@ -19,8 +19,12 @@ test('hello tells versions and leaves the compiler warm', async () => {
     await client.close();
 });
 
-test('it answers with nothing allowed but its own file, and ends when the channel closes', async () => {
-    const client = new Client(['--experimental-permission', `--allow-fs-read=${BUNDLE}`, '--no-warnings']);
+test('it answers when only its own file is readable, and ends with its channel', async () => {
+    const client = new Client([
+        '--experimental-permission',
+        `--allow-fs-read=${BUNDLE}`,
+        '--no-warnings',
+    ]);
     const {reply} = await load(client, files, catalog);
     assert.equal(reply.kind, 'loaded', reply.error_text);
     assert.deepEqual(await client.close(), {code: 0, signal: null});
@@ -77,8 +81,12 @@ test('a load is gone after unload, and a load sent again replaces it', async () 
 
 test('unloaded packages give their memory back', async () => {
     const client = new Client(['--max-old-space-size=256']);
-    const views = Array.from({length: 40}, (_, i) => `view: v${i} is { group_by: region, status aggregate: n }`);
-    const text = `source: o is pg.table('shop.orders') extend { measure: n is count() ${views.join('\n')} }`;
+    const views = Array.from(
+        {length: 40},
+        (_, i) => `view: v${i} is { group_by: region, status aggregate: n }`
+    );
+    const fields = `measure: n is count() ${views.join('\n')}`;
+    const text = `source: o is pg.table('shop.orders') extend { ${fields} }`;
     const rounds = async (from, count) => {
         for (let i = from; i < from + count; i++) {
             const {reply} = await load(client, {'m.malloy': text}, catalog, {load_id: `m${i}`});

@@ -1,5 +1,5 @@
 'use strict';
-// Queries under a manifest, build SQL, check and describe, asked of the bundle.
+// Queries under a manifest and build SQL, asked of the bundle.
 const {test, before, after} = require('node:test');
 const assert = require('node:assert/strict');
 const {M} = require('../src/malloy');
@@ -50,7 +50,11 @@ test('a query reads the table of its manifest and says which source that was', a
 
 test('text, a view by name and a named query give the same SQL', async () => {
     const text = await sqlOf({text: 'run: fact -> by_region', manifest: manifest('fact')});
-    const view = await sqlOf({source_name: 'fact', query_name: 'by_region', manifest: manifest('fact')});
+    const view = await sqlOf({
+        source_name: 'fact',
+        query_name: 'by_region',
+        manifest: manifest('fact'),
+    });
     const named = await sqlOf({query_name: 'regions', manifest: manifest('fact')});
     assert.equal(view.sql, text.sql);
     assert.equal(named.sql, text.sql);
@@ -62,10 +66,15 @@ test('hits come before misses, with sources in the same order', async () => {
     assert.deepEqual(miss.hits, [id('fact')]);
     assert.deepEqual(miss.misses, [id('per_region')]);
     assert.deepEqual(miss.persist_sources, [
-        'fact@mpkg://shop/base.malloy', 'per_region@mpkg://shop/base.malloy',
+        'fact@mpkg://shop/base.malloy',
+        'per_region@mpkg://shop/base.malloy',
     ]);
     assert.match(miss.sql, /"mart"\."fact"/);
-    const hit = await sqlOf({model: 'sub/main.malloy', text, manifest: manifest('fact', 'per_region')});
+    const hit = await sqlOf({
+        model: 'sub/main.malloy',
+        text,
+        manifest: manifest('fact', 'per_region'),
+    });
     assert.match(hit.sql, /LEFT JOIN "mart"\."per_region" AS/);
     assert.deepEqual(hit.misses, []);
 });
@@ -80,7 +89,10 @@ test('an extension reads the table, an opt-out never asks for it', async () => {
 
 test('an unflagged model takes no manifest', async () => {
     const quiet = modelOf(reply, 'reaches.malloy').sources[0];
-    const bound = {manifest: [{build_id: quiet.build_id, table: '"t"'}], text: 'run: quiet -> { select: * }'};
+    const bound = {
+        manifest: [{build_id: quiet.build_id, table: '"t"'}],
+        text: 'run: quiet -> { select: * }',
+    };
     const flagless = await sqlOf({model: 'flagless.malloy', ...bound});
     assert.deepEqual([flagless.flagged, flagless.hits], [false, []]);
     const flagged = await sqlOf({model: 'reaches.malloy', ...bound});
@@ -93,7 +105,7 @@ test('a notebook is queried through its chain', async () => {
     assert.deepEqual(answer.persist_sources, ['fact@mpkg://shop/base.malloy']);
 });
 
-test('row limits: ours is told from the query\'s own', async () => {
+test("row limits: ours is told from the query's own", async () => {
     const limit = async (text, n) => {
         const a = await sqlOf({text, default_row_limit: n});
         return [a.row_limit, a.limit_added, /LIMIT (\d+)/.exec(a.sql)?.[1]];
@@ -130,7 +142,7 @@ test('a required given inside a persisted query makes the query live and says so
     assert.match(without.error_text, /'REQUIRED' has no value/);
 });
 
-test('a table of the same literal never answers for another caller\'s given', async () => {
+test("a table of the same literal never answers for another caller's given", async () => {
     const literal = id('literal', 'given.malloy');
     assert.equal(literal, id('in_query', 'given.malloy'), 'the default is in the identity');
     const answer = await sqlOf({
@@ -145,7 +157,8 @@ test('a table of the same literal never answers for another caller\'s given', as
 });
 
 test('givens that do not fit are refused', async () => {
-    const given = givens_json => errorOf({model: 'given.malloy', text: 'run: orders -> { select: id }', givens_json});
+    const given = givens_json =>
+        errorOf({model: 'given.malloy', text: 'run: orders -> { select: id }', givens_json});
     assert.match((await given('{"NOPE":1}')).error_text, /unknown given 'NOPE'/);
     assert.match((await given('{"TENANT":5}')).error_text, /TENANT: expected string/);
     assert.equal((await given('[1]')).error_code, 'bad_request');
@@ -165,12 +178,18 @@ test('caller text reaches nothing beyond the model', async () => {
     for (const text of attacks) {
         const answer = await errorOf({text});
         const codes = answer.problems.map(p => p.code);
-        assert.ok(codes.includes('restricted-construct-forbidden'), `${text}: ${answer.error_text}`);
+        assert.ok(
+            codes.includes('restricted-construct-forbidden'),
+            `${text}: ${answer.error_text}`
+        );
     }
-    const persist = '#@ persist name="x"\nsource: x is orders -> { group_by: region } run: x -> { select: * }';
+    const persist =
+        '#@ persist name="x"\nsource: x is orders -> { group_by: region } run: x -> { select: * }';
     assert.match((await errorOf({text: persist})).error_text, /cannot declare '#@ persist'/);
     const extended = 'source: x is fact extend { dimension: z is 1 } run: x -> { select: z }';
-    assert.deepEqual((await sqlOf({text: extended, manifest: manifest('fact')})).hits, [id('fact')]);
+    assert.deepEqual((await sqlOf({text: extended, manifest: manifest('fact')})).hits, [
+        id('fact'),
+    ]);
 });
 
 test('names are plain names', async () => {
@@ -197,9 +216,17 @@ test('errors in query text are clean and placed', async () => {
         ['  ', 'compile_error', /no 'run:' statement/],
         ['run: orders -> {', 'compile_error', /^line 1, column 17: Missing '}'/],
         ['garbage', 'compile_error', /^line 1, column 1: /],
-        ['run: nope -> v', 'compile_error', /^line 1, column 6: Reference to undefined object 'nope'/],
+        [
+            'run: nope -> v',
+            'compile_error',
+            /^line 1, column 6: Reference to undefined object 'nope'/,
+        ],
         ['run: orders ->\n nope', 'compile_error', /^line 2, column 2: 'nope' is not defined/],
-        [`run: orders -> { select: x is ${'('.repeat(4000)}1${')'.repeat(4000)} }`, 'too_complex', /nests too deeply/],
+        [
+            `run: orders -> { select: x is ${'('.repeat(4000)}1${')'.repeat(4000)} }`,
+            'too_complex',
+            /nests too deeply/,
+        ],
     ];
     for (const [text, code, pattern] of cases) {
         const answer = await errorOf({text});
@@ -220,19 +247,29 @@ test('requests that name nothing, too much, or an unknown model are refused', as
 });
 
 // What Publisher's API does with rows, over the compiler's own objects.
-test('head, data and tail are Publisher\'s full result, byte for byte', async () => {
-    const text = 'run: fact -> { group_by: region, ordered_month, tags aggregate: total nest: by_month is { group_by: ordered_month } limit: 3 }';
+test("head, data and tail are Publisher's full result, byte for byte", async () => {
+    const text =
+        'run: fact -> { group_by: region, ordered_month, tags aggregate: total ' +
+        'nest: by_month is { group_by: ordered_month } limit: 3 }';
     const answer = await sqlOf({text, manifest: manifest('fact')});
     const result = JSON.parse(`${answer.head_json}null${answer.tail_json}`);
     assert.deepEqual(Object.keys(result), [
-        'schema', 'data', 'connection_name', 'annotations', 'model_annotations', 'sql',
+        'schema',
+        'data',
+        'connection_name',
+        'annotations',
+        'model_annotations',
+        'sql',
     ]);
     assert.equal(result.sql, answer.sql);
     assert.deepEqual(JSON.parse(answer.schema_json), result.schema.fields);
     const kinds = result.schema.fields.map(f => [f.name, f.type.kind]);
     assert.deepEqual(kinds, [
-        ['region', 'string_type'], ['ordered_month', 'timestamp_type'], ['tags', 'array_type'],
-        ['total', 'number_type'], ['by_month', 'array_type'],
+        ['region', 'string_type'],
+        ['ordered_month', 'timestamp_type'],
+        ['tags', 'array_type'],
+        ['total', 'number_type'],
+        ['by_month', 'array_type'],
     ]);
 });
 
@@ -240,28 +277,51 @@ test('split results equal what the compiler wraps rows into', async () => {
     const {Package} = require('../src/package');
     const malloy = require('../src/malloy');
     const {splitResult} = require('../src/result');
-    const columns = [{name: 'region', data_type: 'text'}, {name: 'amount', data_type: 'numeric'}];
+    const columns = [
+        {name: 'region', data_type: 'text'},
+        {name: 'amount', data_type: 'numeric'},
+    ];
     const pkg = new Package({
-        load_id: 'r', package: 'p', connections: [{name: 'pg', dialect: 'postgres', digest: 'd'}],
+        load_id: 'r',
+        package: 'p',
+        connections: [{name: 'pg', dialect: 'postgres', digest: 'd'}],
         files: [{path: 'm.malloy', contents: "source: o is pg.table('t.o')"}],
         tables: [{connection: 'pg', path: 't.o', columns}],
     });
     await pkg.compile();
     const text = 'run: o -> { group_by: region aggregate: s is amount.sum() }';
-    const model = await malloy.compile(pkg.host, {text, model: pkg.modelOf('m.malloy'), restricted: true});
+    const model = await malloy.compile(pkg.host, {
+        text,
+        model: pkg.modelOf('m.malloy'),
+        restricted: true,
+    });
     const {result} = malloy.prepare(malloy.lastQuery(model), {});
-    const rows = [{region: 'EU', s: 1.5}, {region: null, s: 2}];
-    const wrapped = M.API.util.wrapResult(new M.Result(
-        {...result._rawQuery, result: rows, totalRows: 2, runStats: {}}, result._modelDef));
+    const rows = [
+        {region: 'EU', s: 1.5},
+        {region: null, s: 2},
+    ];
+    const wrapped = M.API.util.wrapResult(
+        new M.Result(
+            {...result._rawQuery, result: rows, totalRows: 2, runStats: {}},
+            result._modelDef
+        )
+    );
     const {head_json, tail_json} = splitResult(result.toStableResult());
     const blank = json => json.replace(/reference_id = \\"[0-9a-f-]+\\"/g, 'reference_id');
-    assert.equal(blank(head_json + JSON.stringify(wrapped.data) + tail_json), blank(JSON.stringify(wrapped)));
+    assert.equal(
+        blank(head_json + JSON.stringify(wrapped.data) + tail_json),
+        blank(JSON.stringify(wrapped))
+    );
 });
 
 test('build SQL is plain columns and reads the parents that have tables', async () => {
-    const build = (name, names, path = 'base.malloy') => client.ask('build_sql', {
-        load_id: 'l1', model: path, source_id: source(path, name).source_id, manifest: manifest(...names),
-    });
+    const build = (name, names, path = 'base.malloy') =>
+        client.ask('build_sql', {
+            load_id: 'l1',
+            model: path,
+            source_id: source(path, name).source_id,
+            manifest: manifest(...names),
+        });
     const alone = await build('per_region', []);
     assert.equal(alone.sql, source('base.malloy', 'per_region').sql);
     assert.deepEqual([alone.hits, alone.misses], [[], [id('fact')]]);
@@ -270,63 +330,14 @@ test('build SQL is plain columns and reads the parents that have tables', async 
     assert.doesNotMatch(chained.sql, /row_to_json|shop\.orders/);
     assert.deepEqual([chained.hits, chained.misses], [[id('fact')], []]);
     const block = await build('block', ['fact']);
-    assert.equal(block.sql, 'SELECT region, revenue FROM (SELECT * FROM "mart"."fact") from_parent');
+    assert.equal(
+        block.sql,
+        'SELECT region, revenue FROM (SELECT * FROM "mart"."fact") from_parent'
+    );
     const unknown = {load_id: 'l1', model: 'base.malloy', source_id: 'no@mpkg://shop/base.malloy'};
     assert.equal((await client.ask('build_sql', unknown)).error_code, 'not_found');
-    assert.match((await build('required', [], 'given.malloy')).error_text, /'REQUIRED' has no value/);
-});
-
-const check = more => client.ask('check', {load_id: 'l1', model: 'base.malloy', ...more});
-
-test('check appends text, shows its SQL, and places its problems', async () => {
-    const good = await check({source: 'run: fact -> by_region', include_sql: true, manifest: manifest('fact')});
-    assert.deepEqual([good.kind, good.ok], ['checked', true]);
-    assert.match(good.sql, /"mart"\."fact"/);
-    assert.equal((await check({source: 'run: fact -> by_region'})).sql, '');
-    const bad = await check({source: 'run: fact ->\n  nope'});
-    assert.equal(bad.ok, false);
-    assert.deepEqual([bad.problems[0].line, bad.problems[0].path], [1, '']);
-    assert.match((await check({source: 'x', scope: 'world'})).error_text, /none of append, file, package/);
-    assert.equal((await check({source: 'x', model: 'no.malloy'})).error_code, 'not_found');
-});
-
-test('check asks for new tables and forgets them', async () => {
-    const source = "source: s is pg.table('shop.new') run: s -> { select: word }";
-    const needs = await check({source, include_sql: true});
-    assert.equal(needs.kind, 'needs');
-    assert.deepEqual(needs.tables.map(t => [t.connection, t.path]), [['pg', 'shop.new']]);
-    const columns = [{name: 'word', data_type: 'text'}];
-    const tables = [{connection: 'pg', path: 'shop.new', columns}];
-    const good = await check({source, include_sql: true, tables});
-    assert.equal(good.ok, true);
-    assert.match(good.sql, /FROM shop\.new/);
-    assert.equal((await check({source})).kind, 'needs');
-});
-
-test('check in place of a file, alone or with all that import it', async () => {
-    const source = "source: orders is pg.table('shop.orders')";
-    assert.equal((await check({source, scope: 'file'})).ok, true);
-    const whole = await check({source, scope: 'package'});
-    assert.equal(whole.ok, false);
-    const paths = new Set(whole.problems.map(p => p.path));
-    assert.deepEqual([...paths].sort(), ['story.malloynb', 'sub/main.malloy']);
-    const live = await sqlOf({text: 'run: fact -> by_region'});
-    assert.match(live.sql, /shop\.orders/);
-});
-
-test('a model is described with its sources, views, queries and givens', async () => {
-    const {json} = await client.ask('describe_model', {load_id: 'l1', model: 'base.malloy'});
-    const body = JSON.parse(json);
-    assert.deepEqual([body.modelPath, body.packageName, body.malloyVersion], ['base.malloy', 'shop', '0.0.431']);
-    const fact = body.sources.find(s => s.name === 'fact');
-    assert.deepEqual(fact.views.map(v => v.name), ['by_region']);
-    assert.ok(fact.annotations.some(a => a.startsWith('#@ persist')));
-    assert.deepEqual(body.queries.map(q => [q.name, q.sourceName]), [['regions', 'fact']]);
-    assert.deepEqual(body.givens.map(g => [g.name, g.type, g.required]), [
-        ['TENANT', 'string', false], ['REQUIRED', 'string', true],
-    ]);
-    assert.ok(JSON.parse(body.modelInfo).entries.some(e => e.name === 'fact'));
-    assert.equal(body.sourceInfos.length, body.sources.length);
-    const story = JSON.parse((await client.ask('describe_model', {load_id: 'l1', model: 'story.malloynb'})).json);
-    assert.deepEqual(story.notebookCells.map(c => c.type), ['markdown', 'code', 'code']);
+    assert.match(
+        (await build('required', [], 'given.malloy')).error_text,
+        /'REQUIRED' has no value/
+    );
 });

@@ -1,8 +1,14 @@
 'use strict';
 // The package of the tests: files and the catalog that answers its needs.
 const orders = {
-    id: 'integer', region: 'text', status: 'text', amount: 'numeric', qty: 'bigint',
-    ordered_at: 'timestamp without time zone', customer_id: 'integer', tags: 'text[]',
+    id: 'integer',
+    region: 'text',
+    status: 'text',
+    amount: 'numeric',
+    qty: 'bigint',
+    ordered_at: 'timestamp without time zone',
+    customer_id: 'integer',
+    tags: 'text[]',
 };
 
 // Keys are table paths, or text that a SQL block contains.
@@ -10,8 +16,8 @@ const catalog = {
     'shop.orders': orders,
     'shop.customers': {id: 'integer', region: 'text'},
     'as top_n': {top_n: 'integer'},
-    'from_parent': {region: 'text', revenue: 'numeric'},
-    'from_given': {region: 'text', n: 'bigint'},
+    from_parent: {region: 'text', revenue: 'numeric'},
+    from_given: {region: 'text', n: 'bigint'},
 };
 
 const base = `##! experimental { persistence givens parameters }
@@ -29,7 +35,11 @@ source: fact is orders -> {
   aggregate: revenue, n
 } extend {
   measure: total is revenue.sum()
-  view: by_region is { group_by: region aggregate: total nest: by_month is { group_by: ordered_month } }
+  view: by_region is {
+    group_by: region
+    aggregate: total
+    nest: by_month is { group_by: ordered_month }
+  }
 }
 source: fact_ext is fact extend { dimension: loud is upper(region) }
 #@ -persist

@@ -9,10 +9,19 @@ const {cellsOf, inPlace} = require('../src/notebook');
 const {cleanText} = require('../src/problems');
 
 test('a name is bare only as a key of its own that is not quoted', () => {
-    const bare = ['persist name=x', 'persist name = mart.x', 'name=x', 'persist storage="a" name=x'];
+    const bare = [
+        'persist name=x',
+        'persist name = mart.x',
+        'name=x',
+        'persist storage="a" name=x',
+    ];
     const fine = [
-        'persist name="x"', "persist name = 'x'", 'persist queryMetadata.name=x',
-        'persist table_name=x', 'persist queryMetadata.note="name=x"', 'persist',
+        'persist name="x"',
+        "persist name = 'x'",
+        'persist queryMetadata.name=x',
+        'persist table_name=x',
+        'persist queryMetadata.note="name=x"',
+        'persist',
     ];
     bare.forEach(text => assert.ok(scan.hasBareName(text), text));
     fine.forEach(text => assert.ok(!scan.hasBareName(text), text));
@@ -20,12 +29,18 @@ test('a name is bare only as a key of its own that is not quoted', () => {
 
 test('bare names are found on persist lines only, with their line', () => {
     const text = '# name=x\n  #@ persist name=x\n#@ name=y\n#@ -persist\n';
-    assert.deepEqual(scan.bareNameLines(text).map(l => l.line), [1]);
+    assert.deepEqual(
+        scan.bareNameLines(text).map(l => l.line),
+        [1]
+    );
 });
 
 test('locks are found on sources and on files', () => {
     const text = '##(authorize) "$A = 1"\n#(access_filter) "a = $B"\n# plain\n-- #(authorize) x\n';
-    assert.deepEqual(scan.lockLines(text).map(l => l.line), [0, 1]);
+    assert.deepEqual(
+        scan.lockLines(text).map(l => l.line),
+        [0, 1]
+    );
 });
 
 function typesOf(dialect, types) {
@@ -35,18 +50,42 @@ function typesOf(dialect, types) {
 
 test('PostgreSQL types map as information_schema and as format_type spell them', () => {
     const types = [
-        'integer', 'bigint', 'numeric(12,2)', 'double precision', 'character varying(10)', 'text',
-        'boolean', 'date', 'timestamp without time zone', 'timestamp(3) without time zone',
-        'timestamp with time zone', 'timestamp(6) with time zone', 'uuid', 'text[]',
+        'integer',
+        'bigint',
+        'numeric(12,2)',
+        'double precision',
+        'character varying(10)',
+        'text',
+        'boolean',
+        'date',
+        'timestamp without time zone',
+        'timestamp(3) without time zone',
+        'timestamp with time zone',
+        'timestamp(6) with time zone',
+        'uuid',
+        'text[]',
         'character varying(10)[]',
     ];
     assert.deepEqual(typesOf('postgres', types), [
-        'number', 'number', 'number', 'number', 'string', 'string',
-        'boolean', 'date', 'timestamp', 'timestamp',
-        'timestamptz', 'timestamptz', 'sql native', 'string[]',
+        'number',
+        'number',
+        'number',
+        'number',
+        'string',
+        'string',
+        'boolean',
+        'date',
+        'timestamp',
+        'timestamp',
+        'timestamptz',
+        'timestamptz',
+        'sql native',
+        'string[]',
         'string[]',
     ]);
-    const [array] = fieldsOf('postgres', [{name: 'a', data_type: 'ARRAY', element_type: 'integer'}]);
+    const [array] = fieldsOf('postgres', [
+        {name: 'a', data_type: 'ARRAY', element_type: 'integer'},
+    ]);
     assert.equal(array.name, 'a');
     assert.equal(typeText(array), 'number[]');
 });
@@ -54,7 +93,9 @@ test('PostgreSQL types map as information_schema and as format_type spell them',
 test('DuckDB types keep their structs and lists', () => {
     const types = ['STRUCT(a INTEGER, b VARCHAR[])[]', 'DECIMAL(10,2)', 'TIMESTAMP WITH TIME ZONE'];
     assert.deepEqual(typesOf('duckdb', types), [
-        '{ a::number, b::string[] }[]', 'number', 'timestamptz',
+        '{ a::number, b::string[] }[]',
+        'number',
+        'timestamptz',
     ]);
 });
 
@@ -82,13 +123,23 @@ test('source ids cross the border and come back, odd names included', () => {
 
 test('a notebook is cut into cells that know their line', () => {
     const cells = cellsOf('-- comment\n>>>markdown\n# hi\n>>>malloy x:1\nrun: a\n>>>sql\nselect 1');
-    assert.deepEqual(cells.map(c => [c.kind, c.line]), [['markdown', 2], ['malloy', 4], ['sql', 6]]);
+    assert.deepEqual(
+        cells.map(c => [c.kind, c.line]),
+        [
+            ['markdown', 2],
+            ['malloy', 4],
+            ['sql', 6],
+        ]
+    );
     assert.equal(cells[1].config, 'x:1');
     assert.equal(inPlace(cells[1]).split('\n')[4], 'run: a');
 });
 
 test("the compiler's talk about its own bugs is not passed on", () => {
-    const text = 'Internal compiler error (likely a Malloy bug — please file an issue): no queries';
+    const text = 'Internal compiler error (likely a Malloy bug, please file an issue): no queries';
     assert.equal(cleanText(text), 'no queries');
-    assert.doesNotMatch(cleanText("Given 'A' has no value. To fix: supply it via `.run(..)`"), /run/);
+    assert.doesNotMatch(
+        cleanText("Given 'A' has no value. To fix: supply it via `.run(..)`"),
+        /run/
+    );
 });

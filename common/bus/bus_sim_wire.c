@@ -220,7 +220,7 @@ static void on_arrival(struct sim_event *ev)
         sim_message_free(m);
         return;
     }
-    if (m->dial->connection != m->connection) { /* it broke meanwhile */
+    if (!m->connection || m->dial->connection != m->connection) { /* broken when sent, or since */
         sim_message_free(m);
         return;
     }

@@ -48,6 +48,16 @@ void *bus_unpack(const ProtobufCMessageDescriptor *d, struct arena *a, struct sl
 /* An allocator view of an arena for protobuf-c. */
 ProtobufCAllocator bus_arena_allocator(struct arena *a);
 
+/* protobuf-c declares its strings as char * and only reads them when packing: a text as such a member, "" for NULL. */
+static inline char *bus_str(const char *text)
+{
+    union {
+        const char *in;
+        char *out;
+    } u = {text ? text : ""};
+    return u.out;
+}
+
 /* ---- serving ---- */
 struct bus_request {
     enum bus_kind kind;

@@ -1,4 +1,5 @@
-/* Environments, connections and units in memory: a copy of rows, changed only after their commit. */
+/* Environments, connections and units in memory: a copy of rows, changed only after their commit.
+ */
 #include "common/log/log.h"
 #include "services/planner/planner.h"
 
@@ -35,7 +36,8 @@ struct planner_environment *catalog_environment_id(struct planner *p, uint64_t i
     return NULL;
 }
 
-struct planner_environment *catalog_put_environment(struct planner *p, const struct store_environment *row)
+struct planner_environment *catalog_put_environment(struct planner *p,
+                                                    const struct store_environment *row)
 {
     struct planner_environment *e = catalog_environment(p, row->name);
     if (!e) {
@@ -82,13 +84,16 @@ static void connection_free(struct planner_connection *c)
     free(c);
 }
 
-struct planner_connection *catalog_connection(struct planner *p, uint64_t environment, const char *name)
+struct planner_connection *catalog_connection(struct planner *p, uint64_t environment,
+                                              const char *name)
 {
     char key[KEY_CAP];
-    return map_get(&p->connections, key_of(key, sizeof(key), "%llu/%s", (unsigned long long)environment, name));
+    return map_get(&p->connections,
+                   key_of(key, sizeof(key), "%llu/%s", (unsigned long long)environment, name));
 }
 
-struct planner_connection *catalog_put_connection(struct planner *p, const struct store_connection *row)
+struct planner_connection *catalog_put_connection(struct planner *p,
+                                                  const struct store_connection *row)
 {
     char key[KEY_CAP];
     struct planner_connection *c = catalog_connection(p, row->environment, row->name);
@@ -96,7 +101,10 @@ struct planner_connection *catalog_put_connection(struct planner *p, const struc
         c = xcalloc(1, sizeof(*c));
         c->environment = row->environment;
         c->name = xstrdup(row->name);
-        map_put(&p->connections, key_of(key, sizeof(key), "%llu/%s", (unsigned long long)row->environment, row->name), c);
+        map_put(
+            &p->connections,
+            key_of(key, sizeof(key), "%llu/%s", (unsigned long long)row->environment, row->name),
+            c);
     }
     connection_close(c);
     replace(&c->type, row->type);
@@ -113,7 +121,8 @@ void catalog_del_connection(struct planner *p, uint64_t environment, const char 
 {
     char key[KEY_CAP];
     struct planner_connection *c =
-        map_del(&p->connections, key_of(key, sizeof(key), "%llu/%s", (unsigned long long)environment, name));
+        map_del(&p->connections,
+                key_of(key, sizeof(key), "%llu/%s", (unsigned long long)environment, name));
     if (c) {
         connection_free(c);
     }
@@ -245,10 +254,13 @@ void load_unref(struct planner *p, struct planner_load *l)
     free(l);
 }
 
-int planner_unseal(struct planner *p, const uint8_t nonce[12], struct slice sealed, struct buf *out, struct err *e)
+int planner_unseal(struct planner *p, const uint8_t nonce[12], struct slice sealed, struct buf *out,
+                   struct err *e)
 {
     if (crypto_unseal(p->secret_key, nonce, sealed, out)) {
-        return err_set(e, ERR_CONF, "a stored credential cannot be opened: KILN_SECRET_KEY is not the key it was sealed with; start with the old key, or write the connection again");
+        return err_set(e, ERR_CONF,
+                       "a stored credential cannot be opened: KILN_SECRET_KEY is not the key it "
+                       "was sealed with; start with the old key, or write the connection again");
     }
     return 0;
 }
@@ -264,8 +276,12 @@ int connection_wh(struct planner *p, struct planner_connection *c, struct wh **o
     if (rc) {
         return rc;
     }
-    struct wh_settings s = {.name = c->name, .type = c->type, .config_json = buf_str(&plain),
-                            .sessions = (unsigned)p->set->warehouse_sessions, .builder = false, .statement_timeout = MS(60000)};
+    struct wh_settings s = {.name = c->name,
+                            .type = c->type,
+                            .config_json = buf_str(&plain),
+                            .sessions = (unsigned)p->set->warehouse_sessions,
+                            .builder = false,
+                            .statement_timeout = MS(60000)};
     rc = wh_open(p->loop, &s, &c->wh, e);
     if (rc) {
         return rc;
@@ -274,7 +290,8 @@ int connection_wh(struct planner *p, struct planner_connection *c, struct wh **o
     return 0;
 }
 
-static const char *const secret_keys[] = {"password", "connectionString", "privateKey", "privateKeyPass", "accessToken", "token",
+static const char *const secret_keys[] = {"password",        "connectionString",      "privateKey",
+                                          "privateKeyPass",  "accessToken",           "token",
                                           "secretAccessKey", "serviceAccountKeyJson", "sharedKey"};
 
 static void strip_secrets(json_t *v)
@@ -284,15 +301,16 @@ static void strip_secrets(json_t *v)
     }
     const char *key;
     json_t *child;
-    json_object_foreach (v, key, child) {
+    json_object_foreach(v, key, child)
+    {
         if (json_is_object(child)) {
             strip_secrets(child);
         }
     }
 }
 
-int connection_row(struct planner *p, struct arena *a, uint64_t environment, const char *name, const char *json,
-                   struct store_connection *out, struct err *e)
+int connection_row(struct planner *p, struct arena *a, uint64_t environment, const char *name,
+                   const char *json, struct store_connection *out, struct err *e)
 {
     json_t *v = json_parse(slice_of(json), e);
     if (!v) {
@@ -300,7 +318,9 @@ int connection_row(struct planner *p, struct arena *a, uint64_t environment, con
     }
     const char *type = json_str(v, "type", NULL);
     if (!type || !wh_dialect(type)) {
-        err_set(e, ERR_INVALID, "connection '%s': type '%s' is unknown; use postgres, duckdb, bigquery, snowflake, trino, mysql, databricks, motherduck or ducklake",
+        err_set(e, ERR_INVALID,
+                "connection '%s': type '%s' is unknown; use postgres, duckdb, bigquery, snowflake, "
+                "trino, mysql, databricks, motherduck or ducklake",
                 name, type ? type : "");
         json_decref(v);
         return ERR_INVALID;
@@ -324,9 +344,11 @@ int connection_row(struct planner *p, struct arena *a, uint64_t environment, con
     return 0;
 }
 
-void connections_for_plan(struct planner *p, const struct planner_unit *u, struct arena *a, struct plan_connection **out, size_t *n)
+void connections_for_plan(struct planner *p, const struct planner_unit *u, struct arena *a,
+                          struct plan_connection **out, size_t *n)
 {
-    struct plan_connection *items = arena_zalloc(a, (map_len(&p->connections) + 1) * sizeof(*items));
+    struct plan_connection *items =
+        arena_zalloc(a, (map_len(&p->connections) + 1) * sizeof(*items));
     size_t used = 0;
     for (struct map_iter it = map_begin(&p->connections); map_next(&it);) {
         const struct planner_connection *c = it.value;
@@ -334,11 +356,17 @@ void connections_for_plan(struct planner *p, const struct planner_unit *u, struc
             continue;
         }
         bool runs = wh_has_driver(c->type);
-        items[used++] = (struct plan_connection){arena_strdup(a, c->name), arena_strdup(a, c->type), wh_dialect(c->type),
-                                                 arena_strdup(a, c->digest), runs, !runs};
+        items[used++] = (struct plan_connection){arena_strdup(a, c->name),
+                                                 arena_strdup(a, c->type),
+                                                 wh_dialect(c->type),
+                                                 arena_strdup(a, c->digest),
+                                                 runs,
+                                                 !runs};
     }
-    /* The implicit sandbox: its digest is over (duckdb, environment, package), never a path (decisions 1.2). */
-    char *text = arena_printf(a, "duckdb/%zu:%s/%zu:%s", strlen(u->environment_name), u->environment_name, strlen(u->name), u->name);
+    /* The implicit sandbox: its digest is over (duckdb, environment, package), never a path
+     * (decisions 1.2). */
+    char *text = arena_printf(a, "duckdb/%zu:%s/%zu:%s", strlen(u->environment_name),
+                              u->environment_name, strlen(u->name), u->name);
     struct sha256 h = sha256_of(text, strlen(text));
     char *digest = arena_alloc(a, 65);
     hex_encode(h.b, 32, digest);

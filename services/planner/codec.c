@@ -1,53 +1,52 @@
 /* Core types to messages and back. */
 #include "services/planner/planner.h"
 
-void columns_from_proto(struct arena *a, Kiln__Column *const *items, size_t n, struct core_columns *out)
+void columns_from_proto(struct arena *a, Kiln__Column *const *items, size_t n,
+                        struct core_columns *out)
 {
     out->items = arena_zalloc(a, (n + 1) * sizeof(*out->items));
     out->n = n;
     for (size_t i = 0; i < n; i++) {
         const char *element = items[i]->element_type;
-        out->items[i] = (struct core_column){arena_strdup(a, items[i]->name), arena_strdup(a, items[i]->type),
-                                             element && element[0] ? arena_strdup(a, element) : NULL, items[i]->nullable};
+        out->items[i] = (struct core_column){
+            arena_strdup(a, items[i]->name), arena_strdup(a, items[i]->type),
+            element && element[0] ? arena_strdup(a, element) : NULL, items[i]->nullable};
     }
 }
 
-void columns_to_proto(struct arena *a, const struct core_columns *in, Kiln__Column ***out, size_t *n)
+void columns_to_proto(struct arena *a, const struct core_columns *in, Kiln__Column ***out,
+                      size_t *n)
 {
     Kiln__Column **list = arena_zalloc(a, (in->n + 1) * sizeof(*list));
     for (size_t i = 0; i < in->n; i++) {
         list[i] = arena_alloc(a, sizeof(*list[i]));
         kiln__column__init(list[i]);
-        list[i]->name = (char *)in->items[i].name;
-        list[i]->type = (char *)in->items[i].data_type;
-        list[i]->element_type = (char *)(in->items[i].element_type ? in->items[i].element_type : "");
+        list[i]->name = bus_str(in->items[i].name);
+        list[i]->type = bus_str(in->items[i].data_type);
+        list[i]->element_type =
+            bus_str(in->items[i].element_type);
         list[i]->nullable = in->items[i].nullable;
     }
     *out = list;
     *n = in->n;
 }
 
-static char *or_empty(const char *text)
-{
-    return (char *)(text ? text : "");
-}
-
 static Kiln__Binding *binding_message(struct arena *a, const struct core_binding *b)
 {
     Kiln__Binding *m = arena_alloc(a, sizeof(*m));
     kiln__binding__init(m);
-    m->source_id = or_empty(b->source_id);
-    m->source_name = or_empty(b->source_name);
-    m->model = or_empty(b->model);
-    m->build_id = or_empty(b->target.build_id);
-    m->source_entity_id = or_empty(b->target.entity_id);
+    m->source_id = bus_str(b->source_id);
+    m->source_name = bus_str(b->source_name);
+    m->model = bus_str(b->model);
+    m->build_id = bus_str(b->target.build_id);
+    m->source_entity_id = bus_str(b->target.entity_id);
     m->class_ = b->target.in_place ? KILN__WH_CLASS__WH_IN_PLACE : KILN__WH_CLASS__WH_BY_BINDING;
-    m->connection = or_empty(b->target.connection);
-    m->physical = or_empty(b->target.physical);
-    m->schema = or_empty(b->target.schema);
-    m->table = or_empty(b->target.table);
-    m->target_key = or_empty(b->target.target_key);
-    m->generation = or_empty(b->generation.id);
+    m->connection = bus_str(b->target.connection);
+    m->physical = bus_str(b->target.physical);
+    m->schema = bus_str(b->target.schema);
+    m->table = bus_str(b->target.table);
+    m->target_key = bus_str(b->target.target_key);
+    m->generation = bus_str(b->generation.id);
     m->token = b->generation.token;
     m->rows = (uint64_t)b->generation.rows;
     m->bytes = (uint64_t)b->generation.bytes;
@@ -70,14 +69,14 @@ void planner_pack_set(const struct core_binding_set *set, struct buf *out, void 
     const struct uuid *installation = store_installation(p->store);
     m.installation.len = 16;
     m.installation.data = (uint8_t *)(uintptr_t)installation->b;
-    m.environment = or_empty(u ? u->environment_name : NULL);
-    m.package = or_empty(u ? u->name : NULL);
+    m.environment = bus_str(u ? u->environment_name : NULL);
+    m.package = bus_str(u ? u->name : NULL);
     m.package_id = set->unit;
     m.epoch = set->epoch;
     m.load_id = set->load ? arena_printf(&a, "l%llu", (unsigned long long)set->load) : "";
-    m.compiler_version = or_empty(compiler_version(p->compiler));
-    m.cause = or_empty(set->cause);
-    m.run = or_empty(set->run);
+    m.compiler_version = bus_str(compiler_version(p->compiler));
+    m.cause = bus_str(set->cause);
+    m.run = bus_str(set->run);
     m.bindings = arena_zalloc(&a, (set->n + 1) * sizeof(*m.bindings));
     m.n_bindings = set->n;
     for (size_t i = 0; i < set->n; i++) {
@@ -88,9 +87,9 @@ void planner_pack_set(const struct core_binding_set *set, struct buf *out, void 
     for (size_t i = 0; i < set->n_unbaked; i++) {
         m.unbaked[i] = arena_alloc(&a, sizeof(*m.unbaked[i]));
         kiln__unbaked__init(m.unbaked[i]);
-        m.unbaked[i]->source_id = or_empty(set->unbaked[i].source_id);
-        m.unbaked[i]->code = or_empty(set->unbaked[i].code);
-        m.unbaked[i]->text = or_empty(set->unbaked[i].text);
+        m.unbaked[i]->source_id = bus_str(set->unbaked[i].source_id);
+        m.unbaked[i]->code = bus_str(set->unbaked[i].code);
+        m.unbaked[i]->text = bus_str(set->unbaked[i].text);
     }
     size_t len = kiln__binding_set__get_packed_size(&m);
     buf_reserve(out, len);

@@ -1,4 +1,5 @@
-/* Decide, commit, tell: the one way in which the coordinator's decisions become durable and known. */
+/* Decide, commit, tell: the one way in which the coordinator's decisions become durable and known.
+ */
 #include "common/log/log.h"
 #include "services/planner/planner.h"
 
@@ -42,8 +43,8 @@ static void publish_hint(struct planner *p, const char topic[4], const struct co
     ev.topic = name;
     ev.package = n->unit;
     ev.epoch = n->epoch;
-    ev.run = (char *)n->run;
-    ev.state = (char *)(n->kind == NOTE_RUN ? run_state_name(n->state) : "");
+    ev.run = bus_str(n->run);
+    ev.state = bus_str(n->kind == NOTE_RUN ? run_state_name(n->state) : NULL);
     bus_publish(p->bus, topic, &ev.base);
 }
 
@@ -90,7 +91,8 @@ static void tell(struct planner *p, const struct coord_note *n)
     case NOTE_UNIT_REPORTED:
         break;
     }
-    list_for_each (it, &p->waiters) {
+    list_for_each(it, &p->waiters)
+    {
         struct planner_wait *w = list_entry(it, struct planner_wait, link);
         if (note_ends_wait(n, w)) {
             wait_end(w, 0);

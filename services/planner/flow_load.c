@@ -1,7 +1,8 @@
-/* Flow: a package becomes a load. READ its files, COMPILE, ASK the warehouses what the compiler needs (and compile again), PLAN, STORE,
- * DECIDE (the unit has a new load and a new binding set), wait for the gateways' REPORTS, END (design.md 3, decisions 1.1). */
-#include "services/planner/load.h"
+/* Flow: a package becomes a load. READ its files, COMPILE, ASK the warehouses what the compiler
+ * needs (and compile again), PLAN, STORE, DECIDE (the unit has a new load and a new binding set),
+ * wait for the gateways' REPORTS, END (design.md 3, decisions 1.1). */
 #include "common/log/log.h"
+#include "services/planner/load.h"
 
 enum { READ, COMPILE, ASK, PLAN, STORE_UNIT, STORE_LOAD, DECIDE, REPORTS, END };
 #define MAX_ROUNDS 24
@@ -16,7 +17,11 @@ static struct flow_load *of(struct flow *f)
 static void read_offload(struct offload_job *job)
 {
     struct flow_load *f = job->data;
-    struct package_limits lim = {.small_bytes = 1U << 20, .archive_bytes = 1ULL << 30, .archive_ratio = 200, .files = 10000, .package_store = f->p->set->package_store};
+    struct package_limits lim = {.small_bytes = 1U << 20,
+                                 .archive_bytes = 1ULL << 30,
+                                 .archive_ratio = 200,
+                                 .files = 10000,
+                                 .package_store = f->p->set->package_store};
     if (f->archive.len) {
         f->read_rc = package_read_archive(&f->own, f->archive, &lim, &f->files, &f->read_err);
     } else {
@@ -47,11 +52,13 @@ static void rows_of_files(struct flow_load *f)
     f->stored = arena_zalloc(&f->own, (f->files.n + 1) * sizeof(*f->stored));
     for (size_t i = 0; i < f->files.n; i++) {
         const struct package_file *in = &f->files.items[i];
-        f->stored[i] = (struct store_file){in->path, in->content, in->bytes, in->sha256, in->is_data};
+        f->stored[i] =
+            (struct store_file){in->path, in->content, in->bytes, in->sha256, in->is_data};
     }
 }
 
-/* The stored files of a unit without a readable location serve again, with a patched manifest if asked. */
+/* The stored files of a unit without a readable location serve again, with a patched manifest if
+ * asked. */
 static int files_of_old(struct flow_load *f, struct err *e)
 {
     f->files.n = f->old.n_files;
@@ -93,12 +100,16 @@ static enum flow_next step_read(struct flow *flow)
     struct flow_load *f = of(flow);
     if (flow->entered) {
         if (f->archive.len || f->location) {
-            f->read_job = (struct offload_job){.work_offload = read_offload, .done = on_read, .data = f};
+            f->read_job =
+                (struct offload_job){.work_offload = read_offload, .done = on_read, .data = f};
             loop_offload(f->p->loop, &f->read_job);
             return FLOW_WAIT;
         }
         if (!f->unit || !f->unit->load) {
-            return flow_fail(flow, END, ERR_INVALID, "package '%s' has no location; give one: a directory, a zip or a tar.gz archive", f->package);
+            return flow_fail(
+                flow, END, ERR_INVALID,
+                "package '%s' has no location; give one: a directory, a zip or a tar.gz archive",
+                f->package);
         }
         store_get_load(f->p->store, store_op_of(f), f->unit->load->id, true, &f->old);
         return FLOW_WAIT;
@@ -113,11 +124,14 @@ static enum flow_next step_read(struct flow *flow)
         return flow_fail(flow, END, e.code, "%s", err_text(&e));
     }
     if (!f->files.manifest) {
-        return flow_fail(flow, END, ERR_PACKAGE, "package '%s': there is no publisher.json in %s; a package needs one", f->package, f->location ? f->location : "the archive");
+        return flow_fail(flow, END, ERR_PACKAGE,
+                         "package '%s': there is no publisher.json in %s; a package needs one",
+                         f->package, f->location ? f->location : "the archive");
     }
     f->manifest = package_manifest_parse(slice_of(f->files.manifest), &e);
     if (!f->manifest) {
-        return flow_fail(flow, END, ERR_PACKAGE, "package '%s': publisher.json: %s", f->package, err_text(&e));
+        return flow_fail(flow, END, ERR_PACKAGE, "package '%s': publisher.json: %s", f->package,
+                         err_text(&e));
     }
     return flow_goto(flow, COMPILE);
 }
@@ -138,27 +152,40 @@ static enum flow_next step_compile(struct flow *flow)
     struct flow_load *f = of(flow);
     if (flow->entered) {
         auto_buf struct buf packed = {0};
-        load_message_pack(&f->own, f->text_id, f->package, f->stored, f->files.n, f->connections, f->n_connections, f->schemas, f->n_schemas, true, &packed);
+        load_message_pack(&f->own, f->text_id, f->package, f->stored, f->files.n, f->connections,
+                          f->n_connections, f->schemas, f->n_schemas, true, &packed);
         compiler_forget(f->p->compiler, f->text_id);
         compiler_keep(f->p->compiler, f->text_id, buf_slice(&packed));
-        Kiln__Mc__Load *again = bus_unpack(&kiln__mc__load__descriptor, &f->own, buf_slice(&packed), NULL);
-        f->call = (struct compiler_call){.kind = "load", .request = &again->base, .timeout = MS(f->p->set->compile_timeout_ms), .done = on_compiled, .data = f};
+        Kiln__Mc__Load *again =
+            bus_unpack(&kiln__mc__load__descriptor, &f->own, buf_slice(&packed), NULL);
+        f->call = (struct compiler_call){.kind = "load",
+                                         .request = &again->base,
+                                         .timeout = MS(f->p->set->compile_timeout_ms),
+                                         .done = on_compiled,
+                                         .data = f};
         compiler_call_start(f->p->compiler, &f->call);
         return FLOW_WAIT;
     }
     if (flow->rc) {
-        return flow_fail(flow, END, flow->rc == ERR_COMPILE ? ERR_PACKAGE : flow->rc, "package '%s': %s", f->package, err_text(&flow->err));
+        return flow_fail(flow, END, flow->rc == ERR_COMPILE ? ERR_PACKAGE : flow->rc,
+                         "package '%s': %s", f->package, err_text(&flow->err));
     }
     if (!f->needs) {
         return flow_goto(flow, PLAN);
     }
     if (++f->rounds > MAX_ROUNDS) {
-        return flow_fail(flow, END, ERR_PACKAGE, "package '%s': SQL blocks are built on one another more than %d deep; flatten them", f->package, MAX_ROUNDS);
+        return flow_fail(
+            flow, END, ERR_PACKAGE,
+            "package '%s': SQL blocks are built on one another more than %d deep; flatten them",
+            f->package, MAX_ROUNDS);
     }
     struct err e = {0};
-    Kiln__Mc__Needs *needs = bus_unpack(&kiln__mc__needs__descriptor, &f->own, f->loaded_packed, &e);
+    Kiln__Mc__Needs *needs =
+        bus_unpack(&kiln__mc__needs__descriptor, &f->own, f->loaded_packed, &e);
     if (!needs) {
-        return flow_fail(flow, END, e.code, "package '%s': the compiler child's answer does not decode: %s", f->package, err_text(&e));
+        return flow_fail(flow, END, e.code,
+                         "package '%s': the compiler child's answer does not decode: %s",
+                         f->package, err_text(&e));
     }
     load_needs(f, needs);
     return flow_goto(flow, ASK);
@@ -182,7 +209,8 @@ static void copy_columns(struct arena *a, const struct wh_columns *in, struct co
     out->items = arena_zalloc(a, (in->n + 1) * sizeof(*out->items));
     out->n = in->n;
     for (size_t i = 0; i < in->n; i++) {
-        out->items[i] = (struct core_column){in->items[i].name, in->items[i].data_type, in->items[i].element_type, in->items[i].nullable};
+        out->items[i] = (struct core_column){in->items[i].name, in->items[i].data_type,
+                                             in->items[i].element_type, in->items[i].nullable};
     }
 }
 
@@ -212,9 +240,11 @@ static enum flow_next step_ask(struct flow *flow)
     struct flow_load *f = of(flow);
     if (!flow->entered) {
         const struct load_ask *ask = &f->asks[f->at_ask];
-        bool spoke = flow->rc == 0 || (ask->is_sql && flow->err.sqlstate[0] && flow->rc != ERR_WH_CONNECT && flow->rc != ERR_WH_LOST);
+        bool spoke = flow->rc == 0 || (ask->is_sql && flow->err.sqlstate[0] &&
+                                       flow->rc != ERR_WH_CONNECT && flow->rc != ERR_WH_LOST);
         if (!spoke) {
-            return flow_fail(flow, END, flow->rc, "package '%s': connection '%s': %s", f->package, ask->connection, err_text(&flow->err));
+            return flow_fail(flow, END, flow->rc, "package '%s': connection '%s': %s", f->package,
+                             ask->connection, err_text(&flow->err));
         }
         take_answers(f, ask);
         f->at_ask++;
@@ -227,11 +257,14 @@ static enum flow_next step_ask(struct flow *flow)
     struct planner_connection *c = catalog_connection(f->p, f->req->environment, ask->connection);
     struct err e = {0};
     struct wh *wh = NULL;
-    int rc = c ? connection_wh(f->p, c, &wh, &e) : err_set(&e, ERR_NOT_FOUND, "connection '%s' was removed meanwhile", ask->connection);
+    int rc =
+        c ? connection_wh(f->p, c, &wh, &e)
+          : err_set(&e, ERR_NOT_FOUND, "connection '%s' was removed meanwhile", ask->connection);
     if (rc) {
         return flow_fail(flow, END, rc, "package '%s': %s", f->package, err_text(&e));
     }
-    f->wh = (struct wh_op){.wh = wh, .arena = &f->own, .timeout = MS(DESCRIBE_MS), .data = f, .done = on_answered};
+    f->wh = (struct wh_op){
+        .wh = wh, .arena = &f->own, .timeout = MS(DESCRIBE_MS), .data = f, .done = on_answered};
     if (ask->is_sql) {
         wh->ops->describe(&f->wh, ask->keys[0]);
     } else {
@@ -264,15 +297,20 @@ static enum flow_next step_plan(struct flow *flow)
 {
     struct flow_load *f = of(flow);
     bool publishing = f->req->cause == LOAD_PUBLISH || f->req->cause == LOAD_PATCH;
-    struct planner_unit seen = {.name = f->package, .environment_name = f->environment_name, .environment = f->req->environment};
-    f->load = load_make(f->p, f->unit ? f->unit : &seen, 0, f->loaded_packed, f->manifest, f->stored, f->files.n, compiler_version(f->p->compiler), publishing);
+    struct planner_unit seen = {.name = f->package,
+                                .environment_name = f->environment_name,
+                                .environment = f->req->environment};
+    f->load = load_make(f->p, f->unit ? f->unit : &seen, 0, f->loaded_packed, f->manifest,
+                        f->stored, f->files.n, compiler_version(f->p->compiler), publishing);
     snprintf(f->load->text_id, sizeof(f->load->text_id), "%s", f->text_id);
     struct package_plan *plan = &f->load->plan;
     if (plan->load_error && !f->driverless) {
-        return flow_fail(flow, END, plan->load_status == 400 ? ERR_INVALID : ERR_PACKAGE, "%s", plan->load_error);
+        return flow_fail(flow, END, plan->load_status == 400 ? ERR_INVALID : ERR_PACKAGE, "%s",
+                         plan->load_error);
     }
     if (plan->load_error) {
-        log_warn("package.driverless", "package=%s error=%s", log_q(f->package), log_q(plan->load_error));
+        log_warn("package.driverless", "package=%s error=%s", log_q(f->package),
+                 log_q(plan->load_error));
         add_driverless_warning(f, plan);
     }
     return flow_goto(flow, STORE_UNIT);
@@ -283,8 +321,11 @@ static enum flow_next step_store_unit(struct flow *flow)
 {
     struct flow_load *f = of(flow);
     if (flow->entered) {
-        struct store_unit row = {.environment = f->req->environment, .name = f->package, .environment_name = f->environment_name,
-                                 .location = f->req->location ? f->location : NULL, .description = f->description};
+        struct store_unit row = {.environment = f->req->environment,
+                                 .name = f->package,
+                                 .environment_name = f->environment_name,
+                                 .location = f->req->location ? f->location : NULL,
+                                 .description = f->description};
         if (!row.description && f->load->plan.description && (!f->unit || f->patch)) {
             row.description = f->load->plan.description;
         }
@@ -310,12 +351,22 @@ static enum flow_next step_store_load(struct flow *flow)
     struct flow_load *f = of(flow);
     if (flow->entered) {
         const struct package_plan *plan = &f->load->plan;
-        f->row = (struct store_load){.unit = f->unit_id, .version = f->files.version, .compiler_version = compiler_version(f->p->compiler),
-                                     .manifest_json = f->files.manifest, .package_json = print_json(&f->own, plan->package),
-                                     .plan_json = plan->build_plan ? print_json(&f->own, plan->build_plan) : "null",
-                                     .warnings_json = print_json(&f->own, plan->warnings), .advisories_json = print_json(&f->own, plan->advisories),
-                                     .default_connection = "duckdb", .loaded_packed = f->loaded_packed.p, .loaded_len = f->loaded_packed.len,
-                                     .files = f->stored, .n_files = f->files.n, .schemas = f->schemas, .n_schemas = f->n_schemas};
+        f->row = (struct store_load){
+            .unit = f->unit_id,
+            .version = f->files.version,
+            .compiler_version = compiler_version(f->p->compiler),
+            .manifest_json = f->files.manifest,
+            .package_json = print_json(&f->own, plan->package),
+            .plan_json = plan->build_plan ? print_json(&f->own, plan->build_plan) : "null",
+            .warnings_json = print_json(&f->own, plan->warnings),
+            .advisories_json = print_json(&f->own, plan->advisories),
+            .default_connection = "duckdb",
+            .loaded_packed = f->loaded_packed.p,
+            .loaded_len = f->loaded_packed.len,
+            .files = f->stored,
+            .n_files = f->files.n,
+            .schemas = f->schemas,
+            .n_schemas = f->n_schemas};
         store_put_load(f->p->store, store_op_of(f), &f->row, &f->load_id);
         return FLOW_WAIT;
     }
@@ -335,7 +386,10 @@ static void on_decided(struct decision *d)
 
 static const char *cause_text(enum load_cause c)
 {
-    static const char *const names[] = {[LOAD_BOOT] = "publish", [LOAD_PUBLISH] = "publish", [LOAD_RELOAD] = "reload", [LOAD_PATCH] = "patch"};
+    static const char *const names[] = {[LOAD_BOOT] = "publish",
+                                        [LOAD_PUBLISH] = "publish",
+                                        [LOAD_RELOAD] = "reload",
+                                        [LOAD_PATCH] = "patch"};
     return names[c];
 }
 
@@ -348,16 +402,24 @@ static void decide(struct flow_load *f)
     for (size_t i = 0; i < plan->n_targets && f->req->cause != LOAD_RELOAD; i++) {
         keep[n++] = plan->targets[i].build_id;
     }
-    struct coord_unit_row row = {.id = f->unit_id, .load = f->load_id, .environment = f->environment_name, .name = f->package,
+    struct coord_unit_row row = {.id = f->unit_id,
+                                 .load = f->load_id,
+                                 .environment = f->environment_name,
+                                 .name = f->package,
                                  .reload_emptied = f->req->cause == LOAD_RELOAD};
-    coord_unit_load(f->p->coord, planner_now(f->p), &row, cause_text(f->req->cause), f->req->cause == LOAD_RELOAD ? NULL : keep, n, &d->out);
+    coord_unit_load(f->p->coord, planner_now(f->p), &row, cause_text(f->req->cause),
+                    f->req->cause == LOAD_RELOAD ? NULL : keep, n, &d->out);
     decision_commit(d, on_decided, f);
 }
 
 static void adopt(struct flow_load *f)
 {
-    struct store_unit row = {.id = f->unit_id, .environment = f->req->environment, .environment_name = f->environment_name, .name = f->package,
-                             .location = f->req->location ? f->location : NULL, .description = f->description};
+    struct store_unit row = {.id = f->unit_id,
+                             .environment = f->req->environment,
+                             .environment_name = f->environment_name,
+                             .name = f->package,
+                             .location = f->req->location ? f->location : NULL,
+                             .description = f->description};
     if (!row.description && f->load->plan.description && (!f->unit || f->patch)) {
         row.description = f->load->plan.description;
     }
@@ -367,8 +429,11 @@ static void adopt(struct flow_load *f)
     f->load = NULL;
     struct coord_unit_row now;
     f->epoch = coord_unit_get(f->p->coord, f->unit_id, &now) ? now.epoch : 0;
-    log_info("package.loaded", "environment=%s package=%s load=%llu targets=%zu refused=%zu epoch=%llu", f->environment_name, f->package,
-             (unsigned long long)f->load_id, f->unit->load->plan.n_targets, f->unit->load->plan.n_refusals, (unsigned long long)f->epoch);
+    log_info("package.loaded",
+             "environment=%s package=%s load=%llu targets=%zu refused=%zu epoch=%llu",
+             f->environment_name, f->package, (unsigned long long)f->load_id,
+             f->unit->load->plan.n_targets, f->unit->load->plan.n_refusals,
+             (unsigned long long)f->epoch);
 }
 
 static enum flow_next step_decide(struct flow *flow)
@@ -410,7 +475,12 @@ static enum flow_next step_reports(struct flow *flow)
             return flow_goto(flow, END);
         }
         int64_t wait = f->req->cause == LOAD_RELOAD ? 1000 : 5000;
-        f->wait = (struct planner_wait){.kind = WAIT_UNIT_REPORTED, .unit = f->unit_id, .epoch = f->epoch, .wait = MS(wait), .done = on_reported, .data = f};
+        f->wait = (struct planner_wait){.kind = WAIT_UNIT_REPORTED,
+                                        .unit = f->unit_id,
+                                        .epoch = f->epoch,
+                                        .wait = MS(wait),
+                                        .done = on_reported,
+                                        .data = f};
         planner_wait_start(f->p, &f->wait);
         return FLOW_WAIT;
     }
@@ -429,14 +499,22 @@ static enum flow_next step_end(struct flow *flow)
 }
 
 static const struct flow_step steps[] = {
-    [READ] = {"READ", step_read, FLOW_TO(COMPILE) | FLOW_TO(END), 60000, NULL, "files are read, hashed and checked", true},
-    [COMPILE] = {"COMPILE", step_compile, FLOW_TO(ASK) | FLOW_TO(PLAN) | FLOW_TO(END), 0, NULL, "the child compiles every model", true},
-    [ASK] = {"ASK", step_ask, FLOW_TO(ASK) | FLOW_TO(COMPILE) | FLOW_TO(END), 20000, cancel_wh, "schemas come from the warehouses", false},
-    [PLAN] = {"PLAN", step_plan, FLOW_TO(STORE_UNIT) | FLOW_TO(END), 0, NULL, "the core plans targets and refusals", false},
-    [STORE_UNIT] = {"STORE_UNIT", step_store_unit, FLOW_TO(STORE_LOAD) | FLOW_TO(END), 0, NULL, "the unit's row", true},
-    [STORE_LOAD] = {"STORE_LOAD", step_store_load, FLOW_TO(DECIDE) | FLOW_TO(END), 0, NULL, "files, version and load as rows", true},
-    [DECIDE] = {"DECIDE", step_decide, FLOW_TO(REPORTS) | FLOW_TO(END), 0, NULL, "new load, new binding set, one commit", true},
-    [REPORTS] = {"REPORTS", step_reports, FLOW_TO(END), 0, cancel_wait, "gateways apply the set", false},
+    [READ] = {"READ", step_read, FLOW_TO(COMPILE) | FLOW_TO(END), 60000, NULL,
+              "files are read, hashed and checked", true},
+    [COMPILE] = {"COMPILE", step_compile, FLOW_TO(ASK) | FLOW_TO(PLAN) | FLOW_TO(END), 0, NULL,
+                 "the child compiles every model", true},
+    [ASK] = {"ASK", step_ask, FLOW_TO(ASK) | FLOW_TO(COMPILE) | FLOW_TO(END), 20000, cancel_wh,
+             "schemas come from the warehouses", false},
+    [PLAN] = {"PLAN", step_plan, FLOW_TO(STORE_UNIT) | FLOW_TO(END), 0, NULL,
+              "the core plans targets and refusals", false},
+    [STORE_UNIT] = {"STORE_UNIT", step_store_unit, FLOW_TO(STORE_LOAD) | FLOW_TO(END), 0, NULL,
+                    "the unit's row", true},
+    [STORE_LOAD] = {"STORE_LOAD", step_store_load, FLOW_TO(DECIDE) | FLOW_TO(END), 0, NULL,
+                    "files, version and load as rows", true},
+    [DECIDE] = {"DECIDE", step_decide, FLOW_TO(REPORTS) | FLOW_TO(END), 0, NULL,
+                "new load, new binding set, one commit", true},
+    [REPORTS] = {"REPORTS", step_reports, FLOW_TO(END), 0, cancel_wait, "gateways apply the set",
+                 false},
     [END] = {"END", step_end, 0, 0, NULL, "", false},
 };
 const struct flow_type flow_load_type = {"load", steps, ARRAY_LEN(steps)};
@@ -473,7 +551,8 @@ static void on_end(struct flow *flow)
         json_decref(v);
         r->package_json = buf_str(&text);
     } else {
-        log_warn("package.load_failed", "package=%s error=%s", log_q(f->package), log_q(err_text(&r->err)));
+        log_warn("package.load_failed", "package=%s error=%s", log_q(f->package),
+                 log_q(err_text(&r->err)));
     }
     r->done(r);
     arena_fini(&f->own);
@@ -493,7 +572,8 @@ void flow_load_start(struct load_request *r)
     f->environment_name = arena_strdup(&f->own, env ? env->name : "");
     f->package = arena_strdup(&f->own, r->package);
     f->unit = catalog_unit(p, f->environment_name, r->package);
-    const char *location = r->location ? r->location : (f->unit && r->cause != LOAD_PATCH ? f->unit->location : NULL);
+    const char *location =
+        r->location ? r->location : (f->unit && r->cause != LOAD_PATCH ? f->unit->location : NULL);
     f->location = location && location[0] ? arena_strdup(&f->own, location) : NULL;
     f->description = arena_strdup(&f->own, r->description);
     f->patch = arena_strdup(&f->own, r->patch);
@@ -501,7 +581,8 @@ void flow_load_start(struct load_request *r)
         f->archive = slice_make(arena_dup(&f->own, r->archive.p, r->archive.len), r->archive.len);
     }
     snprintf(f->text_id, sizeof(f->text_id), "t%llu", (unsigned long long)++sequence);
-    struct planner_unit seen = {.name = f->package, .environment_name = f->environment_name, .environment = r->environment};
+    struct planner_unit seen = {
+        .name = f->package, .environment_name = f->environment_name, .environment = r->environment};
     connections_for_plan(p, &seen, &f->own, &f->connections, &f->n_connections);
     snprintf(f->flow.id, sizeof(f->flow.id), "%.39s", r->package);
     f->flow.on_end = on_end;

@@ -13,12 +13,12 @@ struct flow_load {
     struct flow flow;
     struct load_request *req;
     struct planner *p;
-    struct planner_unit *unit;     /* existing one, or NULL before STORE */
-    struct arena own;              /* lives as long as the flow, outlives its arena's rounds */
+    struct planner_unit *unit; /* existing one, or NULL before STORE */
+    struct arena own;          /* lives as long as the flow, outlives its arena's rounds */
     char *environment_name, *package, *location, *description, *patch;
     struct slice archive;
     struct package_files files;
-    struct store_file *stored;     /* the same as rows */
+    struct store_file *stored; /* the same as rows */
     json_t *manifest;
     struct plan_connection *connections;
     size_t n_connections;
@@ -27,7 +27,7 @@ struct flow_load {
     struct load_ask *asks;
     size_t n_asks, at_ask;
     unsigned rounds;
-    bool driverless;               /* something lies on a connection that this build cannot run */
+    bool driverless; /* something lies on a connection that this build cannot run */
     char text_id[32];
     struct compiler_call call;
     struct offload_job read_job;
@@ -36,19 +36,22 @@ struct flow_load {
     struct wh_op wh;
     struct store_op store;
     struct store_load row;
-    struct store_load old;         /* stored files of an existing unit */
+    struct store_load old; /* stored files of an existing unit */
     uint64_t unit_id, load_id;
     struct slice loaded_packed;
     struct planner_load *load;
     struct planner_wait wait;
     uint64_t epoch;
-    bool needs;                    /* the compiler asked for schemas */
+    bool needs; /* the compiler asked for schemas */
 };
 /* load_message.c */
-void load_message_pack(struct arena *a, const char *load_id, const char *package, const struct store_file *files, size_t n_files,
-                       const struct plan_connection *connections, size_t n_connections, const struct store_schema *schemas, size_t n_schemas,
-                       bool plan, struct buf *out);
+void load_message_pack(struct arena *a, const char *load_id, const char *package,
+                       const struct store_file *files, size_t n_files,
+                       const struct plan_connection *connections, size_t n_connections,
+                       const struct store_schema *schemas, size_t n_schemas, bool plan,
+                       struct buf *out);
 /* Turns the compiler's needs into asks and schema errors for connections without a driver. */
 void load_needs(struct flow_load *f, const Kiln__Mc__Needs *needs);
-struct store_schema *load_schema_add(struct flow_load *f, const char *connection, const char *key, bool is_sql);
+struct store_schema *load_schema_add(struct flow_load *f, const char *connection, const char *key,
+                                     bool is_sql);
 bool is_model_path(const char *path);

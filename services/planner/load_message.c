@@ -1,4 +1,5 @@
-/* The compiler's Load message from stored files and schemas, and its needs turned into questions. */
+/* The compiler's Load message from stored files and schemas, and its needs turned into questions.
+ */
 #include "services/planner/load.h"
 
 static bool ends_with(const char *path, const char *suffix)
@@ -18,9 +19,10 @@ static Kiln__Mc__Col **columns(struct arena *a, const struct core_columns *in)
     for (size_t i = 0; i < in->n; i++) {
         list[i] = arena_alloc(a, sizeof(*list[i]));
         kiln__mc__col__init(list[i]);
-        list[i]->name = (char *)in->items[i].name;
-        list[i]->data_type = (char *)in->items[i].data_type;
-        list[i]->element_type = (char *)(in->items[i].element_type ? in->items[i].element_type : "");
+        list[i]->name = bus_str(in->items[i].name);
+        list[i]->data_type = bus_str(in->items[i].data_type);
+        list[i]->element_type =
+            bus_str(in->items[i].element_type);
     }
     return list;
 }
@@ -30,9 +32,9 @@ static void add_schema(struct arena *a, Kiln__Mc__Load *m, const struct store_sc
     if (s->is_sql) {
         Kiln__Mc__Sql *q = arena_alloc(a, sizeof(*q));
         kiln__mc__sql__init(q);
-        q->connection = (char *)s->connection;
-        q->sql = (char *)s->key;
-        q->error = (char *)(s->error ? s->error : "");
+        q->connection = bus_str(s->connection);
+        q->sql = bus_str(s->key);
+        q->error = bus_str(s->error);
         q->columns = columns(a, &s->columns);
         q->n_columns = s->columns.n;
         m->sqls[m->n_sqls++] = q;
@@ -40,21 +42,23 @@ static void add_schema(struct arena *a, Kiln__Mc__Load *m, const struct store_sc
     }
     Kiln__Mc__Table *t = arena_alloc(a, sizeof(*t));
     kiln__mc__table__init(t);
-    t->connection = (char *)s->connection;
-    t->path = (char *)s->key;
-    t->error = (char *)(s->error ? s->error : "");
+    t->connection = bus_str(s->connection);
+    t->path = bus_str(s->key);
+    t->error = bus_str(s->error);
     t->columns = columns(a, &s->columns);
     t->n_columns = s->columns.n;
     m->tables[m->n_tables++] = t;
 }
 
-void load_message_pack(struct arena *a, const char *load_id, const char *package, const struct store_file *files, size_t n_files,
-                       const struct plan_connection *connections, size_t n_connections, const struct store_schema *schemas, size_t n_schemas,
-                       bool plan, struct buf *out)
+void load_message_pack(struct arena *a, const char *load_id, const char *package,
+                       const struct store_file *files, size_t n_files,
+                       const struct plan_connection *connections, size_t n_connections,
+                       const struct store_schema *schemas, size_t n_schemas, bool plan,
+                       struct buf *out)
 {
     Kiln__Mc__Load m = KILN__MC__LOAD__INIT;
-    m.load_id = (char *)load_id;
-    m.package = (char *)package;
+    m.load_id = bus_str(load_id);
+    m.package = bus_str(package);
     m.plan = plan;
     m.default_connection = "duckdb";
     m.files = arena_zalloc(a, (n_files + 1) * sizeof(*m.files));
@@ -64,7 +68,7 @@ void load_message_pack(struct arena *a, const char *load_id, const char *package
         }
         Kiln__Mc__File *f = arena_alloc(a, sizeof(*f));
         kiln__mc__file__init(f);
-        f->path = (char *)files[i].path;
+        f->path = bus_str(files[i].path);
         f->contents = arena_slice(a, files[i].content);
         m.files[m.n_files++] = f;
     }
@@ -72,9 +76,9 @@ void load_message_pack(struct arena *a, const char *load_id, const char *package
     for (size_t i = 0; i < n_connections; i++) {
         Kiln__Mc__Conn *c = arena_alloc(a, sizeof(*c));
         kiln__mc__conn__init(c);
-        c->name = (char *)connections[i].name;
-        c->dialect = (char *)(connections[i].dialect ? connections[i].dialect : "");
-        c->digest = (char *)connections[i].digest;
+        c->name = bus_str(connections[i].name);
+        c->dialect = bus_str(connections[i].dialect);
+        c->digest = bus_str(connections[i].digest);
         m.connections[m.n_connections++] = c;
     }
     m.tables = arena_zalloc(a, (n_schemas + 1) * sizeof(*m.tables));
@@ -88,7 +92,8 @@ void load_message_pack(struct arena *a, const char *load_id, const char *package
     out->len += len;
 }
 
-struct store_schema *load_schema_add(struct flow_load *f, const char *connection, const char *key, bool is_sql)
+struct store_schema *load_schema_add(struct flow_load *f, const char *connection, const char *key,
+                                     bool is_sql)
 {
     if (f->n_schemas == f->cap_schemas) {
         size_t cap = f->cap_schemas ? f->cap_schemas * 2 : 32;
@@ -100,7 +105,9 @@ struct store_schema *load_schema_add(struct flow_load *f, const char *connection
         f->cap_schemas = cap;
     }
     struct store_schema *s = &f->schemas[f->n_schemas++];
-    *s = (struct store_schema){.connection = arena_strdup(&f->own, connection), .key = arena_strdup(&f->own, key), .is_sql = is_sql};
+    *s = (struct store_schema){.connection = arena_strdup(&f->own, connection),
+                               .key = arena_strdup(&f->own, key),
+                               .is_sql = is_sql};
     return s;
 }
 
@@ -123,10 +130,16 @@ static bool can_ask(struct flow_load *f, const char *connection, const char *key
     }
     struct store_schema *s = load_schema_add(f, connection, key, is_sql);
     if (!c) {
-        s->error = arena_printf(&f->own, "connection '%s' does not exist in environment '%s'; add it to the environment's connections", connection, f->environment_name);
+        s->error = arena_printf(&f->own,
+                                "connection '%s' does not exist in environment '%s'; add it to the "
+                                "environment's connections",
+                                connection, f->environment_name);
     } else {
         f->driverless = true;
-        s->error = arena_printf(&f->own, "connection '%s' is of type %s, which this version of Kiln plans but cannot run; move the source to a postgres connection", connection, c->type);
+        s->error = arena_printf(&f->own,
+                                "connection '%s' is of type %s, which this version of Kiln plans "
+                                "but cannot run; move the source to a postgres connection",
+                                connection, c->type);
     }
     return false;
 }
@@ -139,7 +152,8 @@ static struct load_ask *table_ask(struct flow_load *f, const char *connection, s
         }
     }
     struct load_ask *ask = &f->asks[f->n_asks++];
-    *ask = (struct load_ask){.connection = arena_strdup(&f->own, connection), .keys = arena_zalloc(&f->own, (cap + 1) * sizeof(char *))};
+    *ask = (struct load_ask){.connection = arena_strdup(&f->own, connection),
+                             .keys = arena_zalloc(&f->own, (cap + 1) * sizeof(char *))};
     return ask;
 }
 
@@ -159,7 +173,10 @@ void load_needs(struct flow_load *f, const Kiln__Mc__Needs *needs)
         const Kiln__Mc__Sql *q = needs->sqls[i];
         if (can_ask(f, q->connection, q->sql, true)) {
             struct load_ask *ask = &f->asks[f->n_asks++];
-            *ask = (struct load_ask){.connection = arena_strdup(&f->own, q->connection), .is_sql = true, .keys = arena_zalloc(&f->own, 2 * sizeof(char *)), .n = 1};
+            *ask = (struct load_ask){.connection = arena_strdup(&f->own, q->connection),
+                                     .is_sql = true,
+                                     .keys = arena_zalloc(&f->own, 2 * sizeof(char *)),
+                                     .n = 1};
             ask->keys[0] = arena_strdup(&f->own, q->sql);
         }
     }

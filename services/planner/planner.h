@@ -1,4 +1,5 @@
-/* The planner: what it owns. Turns publish events into loads, loads into runs, runs into jobs; the only writer of the run store. */
+/* The planner: what it owns. Turns publish events into loads, loads into runs, runs into jobs; the
+ * only writer of the run store. */
 #pragma once
 #include "common/base/list.h"
 #include "common/base/map.h"
@@ -18,30 +19,31 @@
 struct planner_settings {
     const char *log_level, *log_format;
     const char *instance;
-    const char *store_url;                 /* libpq conninfo of the run store */
+    const char *store_url;                  /* libpq conninfo of the run store */
     const char *call_listen, *event_listen; /* bus URLs to listen on */
-    const char *webhook_listen;            /* HTTP address; "" off */
-    const char *webhook_secret;            /* KILN_WEBHOOK_SECRET */
-    const char *config;                    /* publisher.config.json; "" none */
-    const char *package_store;             /* directory for data files */
-    bool init;                             /* wipe before the first load */
-    const char *watch_env;                 /* PUBLISHER_WATCH: read in place; accepted */
+    const char *webhook_listen;             /* HTTP address; "" off */
+    const char *webhook_secret;             /* KILN_WEBHOOK_SECRET */
+    const char *config;                     /* publisher.config.json; "" none */
+    const char *package_store;              /* directory for data files */
+    bool init;                              /* wipe before the first load */
+    const char *watch_env;                  /* PUBLISHER_WATCH: read in place; accepted */
     const char *node, *compiler_bundle;
     int64_t compiler_children;
     int64_t compile_timeout_ms;
     const char *secret_key, *bus_key;
     bool trusted_network;
-    bool collision_enforce;                /* PERSIST_COLLISION_ENFORCE */
-    const char *storage_mode;              /* PERSIST_STORAGE_MODE */
+    bool collision_enforce;   /* PERSIST_COLLISION_ENFORCE */
+    const char *storage_mode; /* PERSIST_STORAGE_MODE */
     int64_t warehouse_sessions;
     int64_t lease_ms, sweep_every_ms;
 };
 
-/* A load as the planner works with it: compiled, planned, kept in the compiler pool. Counted: unit, flows. */
+/* A load as the planner works with it: compiled, planned, kept in the compiler pool. Counted: unit,
+ * flows. */
 struct planner_load {
     unsigned refs;
     uint64_t id;
-    char text_id[32];                      /* the compiler's load id: "l<id>" */
+    char text_id[32]; /* the compiler's load id: "l<id>" */
     struct arena arena;
     Kiln__Mc__Loaded *loaded;
     struct package_plan plan;
@@ -55,8 +57,8 @@ struct planner_unit {
     char *environment_name, *name, *location, *description;
     char *load_error, *stale_error;
     int64_t stale_us;
-    struct planner_load *load;             /* current; NULL: none yet or it failed */
-    struct flow *loading;                  /* the load flow in progress; NULL: none */
+    struct planner_load *load; /* current; NULL: none yet or it failed */
+    struct flow *loading;      /* the load flow in progress; NULL: none */
     struct planner *planner;
 };
 struct planner_environment {
@@ -69,34 +71,36 @@ struct planner_connection {
     char *name, *type, *digest, *public_json;
     uint8_t nonce[12];
     struct buf sealed;
-    struct wh *wh;                         /* made on first use; NULL */
+    struct wh *wh; /* made on first use; NULL */
 };
 struct planner {
     struct service *service;
     struct loop *loop;
     const struct planner_settings *set;
     struct store *store;
-    struct coord *coord;                   /* NULL until leader and loaded */
+    struct coord *coord; /* NULL until leader and loaded */
     struct bus *bus;
     struct compiler_pool *compiler;
     struct http_server *http;
     struct uuid boot;
     uint8_t secret_key[32];
-    bool open;                             /* leader, loaded: calls are served */
+    bool open; /* leader, loaded: calls are served */
     bool wiped;
-    bool booted;                           /* environments of the config are seeded and loads read */
+    bool booted; /* environments of the config are seeded and loads read */
     uint64_t term;
-    struct map environments;               /* name -> planner_environment */
-    struct map connections;                /* "<environment id>/<name>" -> planner_connection */
-    struct map units;                      /* "<environment name>/<name>" -> planner_unit */
-    struct list config_errors;             /* struct planner_config_error: packages of the config that do not load */
-    struct list held;                      /* PullJobs waiting for work */
-    struct list waiters;                   /* struct planner_wait */
+    struct map environments; /* name -> planner_environment */
+    struct map connections;  /* "<environment id>/<name>" -> planner_connection */
+    struct map units;        /* "<environment name>/<name>" -> planner_unit */
+    struct list
+        config_errors;   /* struct planner_config_error: packages of the config that do not load */
+    struct list held;    /* PullJobs waiting for work */
+    struct list waiters; /* struct planner_wait */
     struct loop_timer tick, sweep, renew_hint;
     struct loop_task plan_task, pull_task, event_task;
     struct flow_boot *boot_flow;
-    struct list runs_planning;             /* flow_run in progress */
+    struct list runs_planning; /* flow_run in progress */
     bool events_running;
+    struct flow_events *events_flow;
 };
 struct planner_config_error {
     struct list link;
@@ -107,10 +111,11 @@ struct planner_config_error {
 /* A decision in flight: made, filled by one coord_ call, committed. */
 struct decision {
     struct planner *p;
-    struct arena arena;                    /* dies after done */
+    struct arena arena; /* dies after done */
     struct coord_out out;
     struct store_op op;
-    void (*done)(struct decision *d);      /* rc 0: committed, hints are out. Else nobody was told anything */
+    void (*done)(
+        struct decision *d); /* rc 0: committed, hints are out. Else nobody was told anything */
     void *data;
     int rc;
     struct err err;
@@ -119,7 +124,8 @@ struct decision {
 };
 struct decision *decision_new(struct planner *p);
 struct coord_now planner_now(struct planner *p);
-/* Commits what the coordinator produced; done comes later, exactly once; then the decision is freed. */
+/* Commits what the coordinator produced; done comes later, exactly once; then the decision is
+ * freed. */
 void decision_commit(struct decision *d, void (*done)(struct decision *d), void *data);
 void decision_drop(struct decision *d); /* nothing came of it */
 
@@ -132,7 +138,7 @@ struct planner_wait {
     struct ms wait;
     void (*done)(struct planner_wait *w);
     void *data;
-    int rc;                                /* 0, or ERR_TIMEOUT */
+    int rc; /* 0, or ERR_TIMEOUT */
     struct planner *p;
     struct list link;
     struct loop_timer timer;
@@ -145,10 +151,13 @@ void planner_waits_fail(struct planner *p);
 void catalog_clear(struct planner *p);
 struct planner_environment *catalog_environment(struct planner *p, const char *name);
 struct planner_environment *catalog_environment_id(struct planner *p, uint64_t id);
-struct planner_environment *catalog_put_environment(struct planner *p, const struct store_environment *e);
+struct planner_environment *catalog_put_environment(struct planner *p,
+                                                    const struct store_environment *e);
 void catalog_del_environment(struct planner *p, const char *name);
-struct planner_connection *catalog_connection(struct planner *p, uint64_t environment, const char *name);
-struct planner_connection *catalog_put_connection(struct planner *p, const struct store_connection *c);
+struct planner_connection *catalog_connection(struct planner *p, uint64_t environment,
+                                              const char *name);
+struct planner_connection *catalog_put_connection(struct planner *p,
+                                                  const struct store_connection *c);
 void catalog_del_connection(struct planner *p, uint64_t environment, const char *name);
 struct planner_unit *catalog_unit(struct planner *p, const char *environment, const char *name);
 struct planner_unit *catalog_unit_id(struct planner *p, uint64_t id);
@@ -158,12 +167,18 @@ void unit_set_error(struct planner_unit *u, const char *load_error, const char *
 struct planner_load *load_ref(struct planner_load *l);
 void load_unref(struct planner *p, struct planner_load *l);
 /* The warehouse of a connection, opened on first use. ERR_WH_NO_DRIVER and so on. */
-int connection_wh(struct planner *p, struct planner_connection *c, struct wh **out, struct err *e) MUST_USE;
-/* Seals a connection object and makes its row; json's secrets stay out of public_json. Lives in the arena. */
-int connection_row(struct planner *p, struct arena *a, uint64_t environment, const char *name, const char *json, struct store_connection *out, struct err *e) MUST_USE;
-int planner_unseal(struct planner *p, const uint8_t nonce[12], struct slice sealed, struct buf *out, struct err *e) MUST_USE;
-/* The environment's connections as the plan sees them, the implicit duckdb of the package included. */
-void connections_for_plan(struct planner *p, const struct planner_unit *u, struct arena *a, struct plan_connection **out, size_t *n);
+int connection_wh(struct planner *p, struct planner_connection *c, struct wh **out,
+                  struct err *e) MUST_USE;
+/* Seals a connection object and makes its row; json's secrets stay out of public_json. Lives in the
+ * arena. */
+int connection_row(struct planner *p, struct arena *a, uint64_t environment, const char *name,
+                   const char *json, struct store_connection *out, struct err *e) MUST_USE;
+int planner_unseal(struct planner *p, const uint8_t nonce[12], struct slice sealed, struct buf *out,
+                   struct err *e) MUST_USE;
+/* The environment's connections as the plan sees them, the implicit duckdb of the package included.
+ */
+void connections_for_plan(struct planner *p, const struct planner_unit *u, struct arena *a,
+                          struct plan_connection **out, size_t *n);
 
 /* ---- flow_load.c ---- */
 enum load_cause { LOAD_BOOT, LOAD_PUBLISH, LOAD_RELOAD, LOAD_PATCH };
@@ -171,29 +186,33 @@ struct flow_load;
 struct load_request {
     struct planner *p;
     uint64_t environment;
-    const char *package;       /* copied */
-    const char *location;      /* NULL: the unit's stored one, else its stored files */
-    const char *description;   /* NULL: keep */
-    struct slice archive;      /* instead of a location; copied */
-    const char *patch;         /* LOAD_PATCH: JSON body */
+    const char *package;     /* copied */
+    const char *location;    /* NULL: the unit's stored one, else its stored files */
+    const char *description; /* NULL: keep */
+    struct slice archive;    /* instead of a location; copied */
+    const char *patch;       /* LOAD_PATCH: JSON body */
     enum load_cause cause;
     void (*done)(struct load_request *r); /* on the loop, later, once */
     void *data;
     int rc;
-    int http;                  /* status for people when rc != 0 */
+    int http; /* status for people when rc != 0 */
     struct err err;
-    uint64_t unit, epoch;      /* after success */
-    const char *package_json;  /* valid inside done */
+    uint64_t unit, epoch;     /* after success */
+    const char *package_json; /* valid inside done */
     struct flow_load *flow;
 };
 void flow_load_start(struct load_request *r);
 /* Reads a stored load back (planner start): no warehouse, no files. */
-void flow_restore_start(struct planner *p, struct planner_unit *u, uint64_t load, void (*done)(void *data, int rc, const struct err *e), void *data);
+void flow_restore_start(struct planner *p, struct planner_unit *u, uint64_t load,
+                        void (*done)(void *data, int rc, const struct err *e), void *data);
 /* Makes the planner_load of a compiled package (shared by both). */
-struct planner_load *load_make(struct planner *p, struct planner_unit *u, uint64_t id, struct slice loaded_packed, json_t *manifest,
-                               const struct store_file *files, size_t n_files, const char *compiler_version, bool publishing);
-void load_keep(struct planner *p, struct planner_load *l, const struct planner_unit *u, const struct store_file *files, size_t n_files,
-               const struct store_schema *schemas, size_t n_schemas, bool plan);
+struct planner_load *load_make(struct planner *p, struct planner_unit *u, uint64_t id,
+                               struct slice loaded_packed, json_t *manifest,
+                               const struct store_file *files, size_t n_files,
+                               const char *compiler_version, bool publishing);
+void load_keep(struct planner *p, struct planner_load *l, const struct planner_unit *u,
+               const struct store_file *files, size_t n_files, const struct store_schema *schemas,
+               size_t n_schemas, bool plan);
 
 /* ---- flow_run.c ---- */
 void planner_plan_runs(struct planner *p); /* takes the next run that waits for planning */
@@ -225,14 +244,17 @@ void held_pulls_fail(struct planner *p);
 void *serve_unpack(struct bus_request *r, const ProtobufCMessageDescriptor *d);
 void serve_reply_json(struct bus_request *r, json_t *v);
 /* Environment and unit by name, or answers 404 and returns NULL. */
-struct planner_environment *serve_environment(struct planner *p, struct bus_request *r, const char *name);
-struct planner_unit *serve_unit(struct planner *p, struct bus_request *r, const char *environment, const char *package);
+struct planner_environment *serve_environment(struct planner *p, struct bus_request *r,
+                                              const char *name);
+struct planner_unit *serve_unit(struct planner *p, struct bus_request *r, const char *environment,
+                                const char *package);
 
 /* ---- run_json.c ---- */
 json_t *run_json(const struct store_run_rec *r, struct planner *p);
 /* ---- status_json.c ---- */
 json_t *package_json(struct planner *p, struct planner_unit *u);
-json_t *environment_json(struct planner *p, const struct planner_environment *e, bool with_packages);
+json_t *environment_json(struct planner *p, const struct planner_environment *e,
+                         bool with_packages);
 json_t *status_json(struct planner *p);
 json_t *connection_json(const struct planner_connection *c);
 
@@ -247,5 +269,7 @@ void planner_sweep_due(struct planner *p);
 
 /* ---- codec.c ---- */
 void planner_pack_set(const struct core_binding_set *set, struct buf *out, void *data);
-void columns_from_proto(struct arena *a, Kiln__Column *const *items, size_t n, struct core_columns *out);
-void columns_to_proto(struct arena *a, const struct core_columns *in, Kiln__Column ***out, size_t *n);
+void columns_from_proto(struct arena *a, Kiln__Column *const *items, size_t n,
+                        struct core_columns *out);
+void columns_to_proto(struct arena *a, const struct core_columns *in, Kiln__Column ***out,
+                      size_t *n);

@@ -51,7 +51,8 @@ json_t *run_json(const struct store_run_rec *rec, struct planner *p)
     json_set_str(v, "packageName", rec->package);
     json_set_str(v, "status", run_state_rest(r->state));
     set_parsed(v, "manifest", r->manifest);
-    json_t *metadata = r->metadata && r->metadata[0] ? json_parse(slice_of(r->metadata), NULL) : NULL;
+    json_t *metadata =
+        r->metadata && r->metadata[0] ? json_parse(slice_of(r->metadata), NULL) : NULL;
     if (!metadata || json_object_size(metadata) == 0) {
         json_decref(metadata);
         metadata = first_metadata(r);

@@ -20,23 +20,29 @@ void serve_reply_json(struct bus_request *r, json_t *v)
     bus_reply(r, &rep.base);
 }
 
-struct planner_environment *serve_environment(struct planner *p, struct bus_request *r, const char *name)
+struct planner_environment *serve_environment(struct planner *p, struct bus_request *r,
+                                              const char *name)
 {
     struct planner_environment *e = catalog_environment(p, name);
     if (!e) {
-        bus_reply_error(r, ERR_NOT_FOUND, arena_printf(&r->arena, "environment '%s' does not exist", name), 0);
+        bus_reply_error(r, ERR_NOT_FOUND,
+                        arena_printf(&r->arena, "environment '%s' does not exist", name), 0);
     }
     return e;
 }
 
-struct planner_unit *serve_unit(struct planner *p, struct bus_request *r, const char *environment, const char *package)
+struct planner_unit *serve_unit(struct planner *p, struct bus_request *r, const char *environment,
+                                const char *package)
 {
     if (!serve_environment(p, r, environment)) {
         return NULL;
     }
     struct planner_unit *u = catalog_unit(p, environment, package);
     if (!u) {
-        bus_reply_error(r, ERR_NOT_FOUND, arena_printf(&r->arena, "package '%s' does not exist in environment '%s'", package, environment), 0);
+        bus_reply_error(r, ERR_NOT_FOUND,
+                        arena_printf(&r->arena, "package '%s' does not exist in environment '%s'",
+                                     package, environment),
+                        0);
     }
     return u;
 }
@@ -45,7 +51,9 @@ void planner_serve(void *data, struct bus_request *r)
 {
     struct planner *p = data;
     if (!p->open) {
-        bus_reply_error(r, ERR_NOT_LEADER, "this planner is not serving yet: it waits for the run store or for leadership", 200);
+        bus_reply_error(
+            r, ERR_NOT_LEADER,
+            "this planner is not serving yet: it waits for the run store or for leadership", 200);
         return;
     }
     switch (r->kind) {

@@ -1,4 +1,5 @@
-/* What builders ask: hello, jobs (held until there is one), leases, grants, results (protocol.md 4, 5, 9). */
+/* What builders ask: hello, jobs (held until there is one), leases, grants, results (protocol.md 4,
+ * 5, 9). */
 #include "common/log/log.h"
 #include "services/planner/planner.h"
 
@@ -45,11 +46,13 @@ static void hello(struct planner *p, struct bus_request *r)
         return;
     }
     struct decision *d = decision_new(p);
-    coord_instance(p->coord, planner_now(p), r->instance, q->role, &r->boot, q->version, q->highest_token, &d->out);
+    coord_instance(p->coord, planner_now(p), r->instance, q->role, &r->boot, q->version,
+                   q->highest_token, &d->out);
     for (size_t i = 0; i < q->n_epochs; i++) {
         coord_raise(p->coord, q->epochs[i]->epoch);
     }
-    log_info("instance.hello", "instance=%s role=%s version=%s", log_q(r->instance), log_q(q->role), log_q(q->version));
+    log_info("instance.hello", "instance=%s role=%s version=%s", log_q(r->instance), log_q(q->role),
+             log_q(q->version));
     decision_commit(d, reply_hello, r);
 }
 
@@ -73,14 +76,14 @@ static Kiln__Target *target_message(struct arena *a, const struct core_target *t
 {
     Kiln__Target *m = arena_alloc(a, sizeof(*m));
     kiln__target__init(m);
-    m->connection = (char *)(t->connection ? t->connection : "");
-    m->physical = (char *)(t->physical ? t->physical : "");
-    m->schema = (char *)(t->schema ? t->schema : "");
-    m->table = (char *)(t->table ? t->table : "");
-    m->target_key = (char *)(t->target_key ? t->target_key : "");
-    m->build_id = (char *)(t->build_id ? t->build_id : "");
-    m->entity_id = (char *)(t->entity_id ? t->entity_id : "");
-    m->warehouse = (char *)(t->warehouse ? t->warehouse : "");
+    m->connection = bus_str(t->connection);
+    m->physical = bus_str(t->physical);
+    m->schema = bus_str(t->schema);
+    m->table = bus_str(t->table);
+    m->target_key = bus_str(t->target_key);
+    m->build_id = bus_str(t->build_id);
+    m->entity_id = bus_str(t->entity_id);
+    m->warehouse = bus_str(t->warehouse);
     return m;
 }
 
@@ -91,8 +94,8 @@ static Kiln__Job *job_message(struct planner *p, struct arena *a, const struct c
     m->job = l->job;
     m->token = l->token;
     m->kind = (Kiln__JobKind)l->kind;
-    m->run = (char *)(l->run ? l->run : "");
-    m->generation = (char *)(l->generation ? l->generation : "");
+    m->run = bus_str(l->run);
+    m->generation = bus_str(l->generation);
     if (l->target) {
         m->target = target_message(a, l->target);
     }
@@ -114,14 +117,16 @@ static Kiln__Job *job_message(struct planner *p, struct arena *a, const struct c
         json_t *schemas = json_object_get(spec, "schemas");
         m->schemas = arena_zalloc(a, (json_array_size(schemas) + 1) * sizeof(char *));
         for (size_t i = 0; i < json_array_size(schemas); i++) {
-            m->schemas[m->n_schemas++] = arena_strdup(a, json_string_value(json_array_get(schemas, i)));
+            m->schemas[m->n_schemas++] =
+                arena_strdup(a, json_string_value(json_array_get(schemas, i)));
         }
         uint64_t *live = arena_alloc(a, 4096 * sizeof(*live));
         m->n_live_tokens = coord_live_tokens(p->coord, live, 4096);
         m->live_tokens = live;
         m->older_than_us = (uint64_t)json_int(spec, "olderThanUs", 0);
         if (!m->target) {
-            struct core_target t = {.connection = arena_strdup(a, json_str(spec, "connection", ""))};
+            struct core_target t = {.connection =
+                                        arena_strdup(a, json_str(spec, "connection", ""))};
             m->target = target_message(a, &t);
         }
     }
@@ -151,7 +156,8 @@ static bool pull_try(struct planner *p, struct bus_request *r, size_t slots, boo
     struct pull_answer *ans = xcalloc(1, sizeof(*ans));
     ans->r = r;
     struct coord_builder b = builder_of(r);
-    ans->n = coord_pull(p->coord, planner_now(p), &b, slots < PULL_MAX ? slots : PULL_MAX, ans->leases, &d->out);
+    ans->n = coord_pull(p->coord, planner_now(p), &b, slots < PULL_MAX ? slots : PULL_MAX,
+                        ans->leases, &d->out);
     if (ans->n == 0 && !last) {
         free(ans);
         decision_commit(d, NULL, NULL); /* ending a former boot's leases may have made rows */
@@ -183,7 +189,8 @@ void held_pulls_wake(struct planner *p)
     if (!p->open) {
         return;
     }
-    list_for_each (it, &p->held) {
+    list_for_each(it, &p->held)
+    {
         struct held_pull *h = list_entry(it, struct held_pull, link);
         if (pull_try(p, h->r, h->slots, false)) {
             held_end(h);
@@ -193,7 +200,8 @@ void held_pulls_wake(struct planner *p)
 
 void held_pulls_fail(struct planner *p)
 {
-    list_for_each (it, &p->held) {
+    list_for_each(it, &p->held)
+    {
         struct held_pull *h = list_entry(it, struct held_pull, link);
         bus_reply_error(h->r, ERR_NOT_LEADER, "the planner gave its leadership up", 200);
         held_end(h);
@@ -203,7 +211,8 @@ void held_pulls_fail(struct planner *p)
 /* The same builder asking again ends its older question: one held pull per builder is enough. */
 static void drop_older_pull(struct planner *p, const struct bus_request *r)
 {
-    list_for_each (it, &p->held) {
+    list_for_each(it, &p->held)
+    {
         struct held_pull *h = list_entry(it, struct held_pull, link);
         if (strcmp(h->r->instance, r->instance) == 0) {
             Kiln__PullJobRep rep = KILN__PULL_JOB_REP__INIT;
@@ -269,14 +278,16 @@ static void renew(struct planner *p, struct bus_request *r)
     struct coord_progress *list = arena_zalloc(&d->arena, (q->n_attempts + 1) * sizeof(*list));
     for (size_t i = 0; i < q->n_attempts; i++) {
         const Kiln__Progress *m = q->attempts[i];
-        list[i] = (struct coord_progress){m->token, m->rows, m->bytes, m->stage, m->has_fraction ? m->fraction : -1};
+        list[i] = (struct coord_progress){m->token, m->rows, m->bytes, m->stage,
+                                          m->has_fraction ? m->fraction : -1};
     }
     struct renew_answer *ans = xcalloc(1, sizeof(*ans));
     ans->r = r;
     struct coord_builder b = builder_of(r);
     ans->n_cancel = RENEW_MAX;
     ans->n_lost = RENEW_MAX;
-    coord_renew(p->coord, planner_now(p), &b, list, q->n_attempts, ans->cancel, &ans->n_cancel, ans->lost, &ans->n_lost, &d->out);
+    coord_renew(p->coord, planner_now(p), &b, list, q->n_attempts, ans->cancel, &ans->n_cancel,
+                ans->lost, &ans->n_lost, &d->out);
     decision_commit(d, reply_renew, ans);
 }
 
@@ -345,8 +356,10 @@ static void finish(struct planner *p, struct bus_request *r)
         return;
     }
     struct decision *d = decision_new(p);
-    struct coord_finish f = {.token = q->token, .outcome = outcome_of(q->outcome), .took_ms = q->took_ms};
-    f.facts = (struct coord_facts){.rows = q->rows, .bytes = q->bytes, .data_as_of_us = q->data_as_of_us};
+    struct coord_finish f = {
+        .token = q->token, .outcome = outcome_of(q->outcome), .took_ms = q->took_ms};
+    f.facts =
+        (struct coord_facts){.rows = q->rows, .bytes = q->bytes, .data_as_of_us = q->data_as_of_us};
     columns_from_proto(&d->arena, q->columns, q->n_columns, &f.facts.columns);
     if (q->fence) {
         f.has_fence = true;

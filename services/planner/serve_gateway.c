@@ -1,4 +1,5 @@
-/* What gateways ask: newer binding sets, packages, files, connections; and what they report (protocol.md 6, 9). */
+/* What gateways ask: newer binding sets, packages, files, connections; and what they report
+ * (protocol.md 6, 9). */
 #include "common/log/log.h"
 #include "services/planner/planner.h"
 
@@ -61,7 +62,7 @@ static void fill_files(struct arena *a, const struct store_load *l, Kiln__GetPac
     for (size_t i = 0; i < l->n_files; i++) {
         Kiln__PackageFile *f = arena_alloc(a, sizeof(*f));
         kiln__package_file__init(f);
-        f->path = (char *)l->files[i].path;
+        f->path = bus_str(l->files[i].path);
         f->bytes = l->files[i].bytes;
         f->is_data = l->files[i].is_data;
         f->sha256.data = (uint8_t *)(uintptr_t)l->files[i].sha256.b;
@@ -77,16 +78,17 @@ static void fill_schemas(struct arena *a, const struct store_load *l, Kiln__GetP
         const struct store_schema *s = &l->schemas[i];
         Kiln__StoredSchema *m = arena_alloc(a, sizeof(*m));
         kiln__stored_schema__init(m);
-        m->connection = (char *)s->connection;
+        m->connection = bus_str(s->connection);
         m->path = (char *)(s->is_sql ? "" : s->key);
         m->sql = (char *)(s->is_sql ? s->key : "");
-        m->error = (char *)(s->error ? s->error : "");
+        m->error = bus_str(s->error);
         columns_to_proto(a, &s->columns, &m->columns, &m->n_columns);
         rep->schemas[rep->n_schemas++] = m;
     }
 }
 
-static void fill_connections(struct planner *p, struct arena *a, const struct planner_unit *u, Kiln__GetPackageRep *rep)
+static void fill_connections(struct planner *p, struct arena *a, const struct planner_unit *u,
+                             Kiln__GetPackageRep *rep)
 {
     struct plan_connection *list;
     size_t n;
@@ -95,10 +97,10 @@ static void fill_connections(struct planner *p, struct arena *a, const struct pl
     for (size_t i = 0; i < n; i++) {
         Kiln__ConnectionRow *m = arena_alloc(a, sizeof(*m));
         kiln__connection_row__init(m);
-        m->name = (char *)list[i].name;
-        m->type = (char *)list[i].type;
-        m->dialect = (char *)(list[i].dialect ? list[i].dialect : "");
-        m->digest = (char *)list[i].digest;
+        m->name = bus_str(list[i].name);
+        m->type = bus_str(list[i].type);
+        m->dialect = bus_str(list[i].dialect);
+        m->digest = bus_str(list[i].digest);
         rep->connections[rep->n_connections++] = m;
     }
 }
@@ -109,7 +111,8 @@ static void on_load_read(struct store_op *op)
     struct bus_request *r = g->r;
     struct planner_unit *u = op->rc == 0 ? catalog_unit_id(g->p, g->load.unit) : NULL;
     if (!u) {
-        bus_reply_error(r, op->rc ? op->rc : ERR_NOT_FOUND, op->rc ? err_text(&op->err) : "the load's package is gone", 0);
+        bus_reply_error(r, op->rc ? op->rc : ERR_NOT_FOUND,
+                        op->rc ? err_text(&op->err) : "the load's package is gone", 0);
         free(g);
         return;
     }
@@ -122,11 +125,11 @@ static void on_load_read(struct store_op *op)
     rep.package_id = u->id;
     rep.version = version;
     rep.load_id = arena_printf(a, "l%llu", (unsigned long long)g->load.id);
-    rep.compiler_version = (char *)(g->load.compiler_version ? g->load.compiler_version : "");
+    rep.compiler_version = bus_str(g->load.compiler_version);
     rep.manifest_json = (char *)(g->load.manifest_json ? g->load.manifest_json : "{}");
     rep.package_json = (char *)(g->load.package_json ? g->load.package_json : "{}");
     rep.plan_json = (char *)(g->load.plan_json ? g->load.plan_json : "null");
-    rep.default_connection = (char *)(g->load.default_connection ? g->load.default_connection : "");
+    rep.default_connection = bus_str(g->load.default_connection);
     fill_files(a, &g->load, &rep);
     fill_schemas(a, &g->load, &rep);
     fill_connections(g->p, a, u, &rep);
@@ -142,7 +145,8 @@ static void get_package(struct planner *p, struct bus_request *r)
         return;
     }
     if (q->load_id[0] != 'l' || slice_to_u64(slice_of(q->load_id + 1), &id)) {
-        bus_reply_error(r, ERR_INVALID, arena_printf(&r->arena, "'%s' is no load id", q->load_id), 0);
+        bus_reply_error(r, ERR_INVALID, arena_printf(&r->arena, "'%s' is no load id", q->load_id),
+                        0);
         return;
     }
     struct package_read *g = xcalloc(1, sizeof(*g));
@@ -216,7 +220,11 @@ static void get_connection(struct planner *p, struct bus_request *r)
     }
     struct planner_connection *c = catalog_connection(p, env->id, q->name);
     if (!c) {
-        bus_reply_error(r, ERR_NOT_FOUND, arena_printf(&r->arena, "connection '%s' does not exist in environment '%s'", q->name, q->environment), 0);
+        bus_reply_error(r, ERR_NOT_FOUND,
+                        arena_printf(&r->arena,
+                                     "connection '%s' does not exist in environment '%s'", q->name,
+                                     q->environment),
+                        0);
         return;
     }
     Kiln__GetConnectionRep rep = KILN__GET_CONNECTION_REP__INIT;
@@ -267,13 +275,17 @@ static void report(struct planner *p, struct bus_request *r)
     struct coord_gateway_unit *list = arena_zalloc(&d->arena, (q->n_packages + 1) * sizeof(*list));
     for (size_t i = 0; i < q->n_packages; i++) {
         const Kiln__GatewayPackage *m = q->packages[i];
-        list[i] = (struct coord_gateway_unit){m->package, m->applied, m->failed_epoch, m->oldest_in_use, m->loading};
+        list[i] = (struct coord_gateway_unit){m->package, m->applied, m->failed_epoch,
+                                              m->oldest_in_use, m->loading};
     }
-    coord_gateway_report(p->coord, planner_now(p), r->instance, &r->boot, list, q->n_packages, &d->out);
+    coord_gateway_report(p->coord, planner_now(p), r->instance, &r->boot, list, q->n_packages,
+                         &d->out);
     for (size_t i = 0; i < q->n_broken; i++) {
-        coord_broken(p->coord, planner_now(p), q->broken[i]->package, q->broken[i]->generation, q->broken[i]->code, &d->out);
-        log_warn("binding.broken", "unit=%llu generation=%s code=%s gateway=%s", (unsigned long long)q->broken[i]->package,
-                 q->broken[i]->generation, q->broken[i]->code, r->instance);
+        coord_broken(p->coord, planner_now(p), q->broken[i]->package, q->broken[i]->generation,
+                     q->broken[i]->code, &d->out);
+        log_warn("binding.broken", "unit=%llu generation=%s code=%s gateway=%s",
+                 (unsigned long long)q->broken[i]->package, q->broken[i]->generation,
+                 q->broken[i]->code, r->instance);
     }
     decision_commit(d, reply_report, r);
 }

@@ -1,4 +1,5 @@
-/* Runs on behalf of people: create, stop, get, list, delete, preview (spec/malloy-persistence.md 3). */
+/* Runs on behalf of people: create, stop, get, list, delete, preview (spec/malloy-persistence.md
+ * 3). */
 #include "common/log/log.h"
 #include "services/planner/planner.h"
 
@@ -17,8 +18,11 @@ static void on_run_read(struct store_op *op)
 {
     struct run_read *g = op->data;
     if (op->rc || g->n == 0) {
-        bus_reply_error(g->r, op->rc ? op->rc : ERR_NOT_FOUND,
-                        op->rc ? err_text(&op->err) : arena_printf(&g->r->arena, "materialization '%s' does not exist", g->id), 0);
+        bus_reply_error(
+            g->r, op->rc ? op->rc : ERR_NOT_FOUND,
+            op->rc ? err_text(&op->err)
+                   : arena_printf(&g->r->arena, "materialization '%s' does not exist", g->id),
+            0);
     } else {
         json_t *v = run_json(&g->list[0], g->p);
         auto_free char *text = json_text(v);
@@ -67,20 +71,31 @@ static void create(struct planner *p, struct bus_request *r)
         return;
     }
     if (!u->load) {
-        bus_reply_error(r, ERR_PACKAGE, arena_printf(&r->arena, "package '%s' is not loaded: %s", u->name, u->load_error ? u->load_error : "it is being loaded; try again"), 0);
+        bus_reply_error(
+            r, ERR_PACKAGE,
+            arena_printf(&r->arena, "package '%s' is not loaded: %s", u->name,
+                         u->load_error ? u->load_error : "it is being loaded; try again"),
+            0);
         return;
     }
     struct decision *d = decision_new(p);
     struct run_answer *ans = xcalloc(1, sizeof(*ans));
     ans->r = r;
     ans->unit = u->id;
-    struct coord_run_new n = {.unit = u->id, .trigger = q->trigger[0] ? q->trigger : "ON_DEMAND", .force_refresh = q->force_refresh,
-                              .reseed = q->reseed, .take_over = q->take_over, .has_names = q->has_source_names,
-                              .names = (const char *const *)q->source_names, .n_names = q->n_source_names,
-                              .run_context = q->run_context_json[0] ? q->run_context_json : NULL, .request_id = r->request_id};
+    struct coord_run_new n = {.unit = u->id,
+                              .trigger = q->trigger[0] ? q->trigger : "ON_DEMAND",
+                              .force_refresh = q->force_refresh,
+                              .reseed = q->reseed,
+                              .take_over = q->take_over,
+                              .has_names = q->has_source_names,
+                              .names = (const char *const *)q->source_names,
+                              .n_names = q->n_source_names,
+                              .run_context = q->run_context_json[0] ? q->run_context_json : NULL,
+                              .request_id = r->request_id};
     struct err e = {0};
     bool *covered = arena_zalloc(&d->arena, u->load->plan.n_targets + 1);
-    int rc = run_plan_scope(&d->arena, &u->load->plan, n.has_names, n.names, n.n_names, covered, &e);
+    int rc =
+        run_plan_scope(&d->arena, &u->load->plan, n.has_names, n.names, n.n_names, covered, &e);
     if (rc == 0) {
         rc = coord_run_create(p->coord, planner_now(p), &n, ans->id, &d->out, &e);
     }
@@ -162,8 +177,10 @@ static void list_runs(struct planner *p, struct bus_request *r)
     struct run_read *g = xcalloc(1, sizeof(*g));
     g->p = p;
     g->r = r;
-    g->filter = (struct store_run_filter){.unit = u ? u->id : 0, .environment = u ? 0 : env->id,
-                                          .limit = q->has_limit ? q->limit : (u ? 0 : 500), .offset = q->offset};
+    g->filter = (struct store_run_filter){.unit = u ? u->id : 0,
+                                          .environment = u ? 0 : env->id,
+                                          .limit = q->has_limit ? q->limit : (u ? 0 : 500),
+                                          .offset = q->offset};
     g->op = (struct store_op){.arena = &r->arena, .done = on_runs_read, .data = g};
     if (q->has_limit && q->limit == 0) {
         Kiln__ListRunsRep rep = KILN__LIST_RUNS_REP__INIT;
@@ -191,7 +208,9 @@ static void on_drop_ended(struct planner_wait *w)
 {
     struct run_delete *g = w->data;
     if (w->rc) {
-        log_warn("run.drop_pending", "job=%llu: its drop job stays queued and is done when a builder takes it", (unsigned long long)w->job);
+        log_warn("run.drop_pending",
+                 "job=%llu: its drop job stays queued and is done when a builder takes it",
+                 (unsigned long long)w->job);
         g->at = g->n_jobs;
     } else {
         g->at++;
@@ -202,7 +221,11 @@ static void on_drop_ended(struct planner_wait *w)
 static void delete_next(struct run_delete *g)
 {
     if (g->at < g->n_jobs) {
-        g->wait = (struct planner_wait){.kind = WAIT_JOB_ENDED, .job = g->jobs[g->at], .wait = MS(DROP_WAIT_MS), .done = on_drop_ended, .data = g};
+        g->wait = (struct planner_wait){.kind = WAIT_JOB_ENDED,
+                                        .job = g->jobs[g->at],
+                                        .wait = MS(DROP_WAIT_MS),
+                                        .done = on_drop_ended,
+                                        .data = g};
         planner_wait_start(g->p, &g->wait);
         return;
     }
@@ -233,7 +256,8 @@ static void delete_run(struct planner *p, struct bus_request *r)
     struct err e = {0};
     const uint64_t *jobs = NULL;
     size_t n = 0;
-    int rc = coord_run_delete(p->coord, planner_now(p), q->id, q->drop_tables, &jobs, &n, &d->out, &e);
+    int rc =
+        coord_run_delete(p->coord, planner_now(p), q->id, q->drop_tables, &jobs, &n, &d->out, &e);
     if (rc) {
         bus_reply_error(r, rc, err_text(&e), 0);
         decision_drop(d);

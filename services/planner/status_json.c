@@ -1,4 +1,5 @@
-/* Environments, packages and connections as the REST API shows them (spec/malloy-persistence.md 7.2-7.5), binding fields left to the gateway. */
+/* Environments, packages and connections as the REST API shows them
+ * (spec/malloy-persistence.md 7.2-7.5), binding fields left to the gateway. */
 #include "services/planner/planner.h"
 #include <time.h>
 
@@ -18,7 +19,8 @@ json_t *package_json(struct planner *p, struct planner_unit *u)
     (void)p;
     json_t *v = u->load && u->load->planned ? json_deep_copy(u->load->plan.package) : json_object();
     char resource[600];
-    snprintf(resource, sizeof(resource), "/api/v0/environments/%s/packages/%s", u->environment_name, u->name);
+    snprintf(resource, sizeof(resource), "/api/v0/environments/%s/packages/%s", u->environment_name,
+             u->name);
     json_set_str(v, "resource", resource);
     json_set_str(v, "name", u->name);
     if (u->description || !json_object_get(v, "description")) {
@@ -58,7 +60,8 @@ json_t *environment_json(struct planner *p, const struct planner_environment *e,
     return v;
 }
 
-static void add_error(json_t *list, const char *environment, const char *package, const char *message, int64_t failed_us)
+static void add_error(json_t *list, const char *environment, const char *package,
+                      const char *message, int64_t failed_us)
 {
     json_t *v = json_object();
     json_set_str(v, "environment", environment);
@@ -100,7 +103,8 @@ json_t *status_json(struct planner *p)
             add_error(stale, u->environment_name, u->name, u->stale_error, u->stale_us);
         }
     }
-    list_for_each (it, &p->config_errors) {
+    list_for_each(it, &p->config_errors)
+    {
         const struct planner_config_error *c = list_entry(it, struct planner_config_error, link);
         add_error(load_errors, c->environment, c->package, c->message, 0);
     }

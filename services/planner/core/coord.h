@@ -98,6 +98,12 @@ int coord_run_create(struct coord *c, struct coord_now now, const struct coord_r
 const struct core_generation *coord_current_generation(const struct coord *c, const struct core_target *t);
 /* The next run that waits for planning (requested, or planning after a restart); NULL: none. The flow that takes it calls coord_run_planning. */
 const char *coord_run_to_plan(const struct coord *c);
+/* The next one after `after` (NULL: the first), so that several can be planned at once. */
+const char *coord_run_next_to_plan(const struct coord *c, const char *after);
+/* What an active run was asked for; pointers borrowed until the next call. False: not active. */
+bool coord_run_request(const struct coord *c, const char *run, struct coord_run_new *out);
+/* Newest generation recorded for (place, entity) that is recorded or bound; copied into the arena. False (g->id NULL): none. */
+bool coord_generation_current(const struct coord *c, const char *warehouse, const char *physical, const char *entity_id, struct arena *a, struct core_generation *g);
 int coord_run_planning(struct coord *c, struct coord_now now, const char *run, struct coord_out *o) MUST_USE;
 
 enum plan_action { PLAN_BUILD, PLAN_CARRY, PLAN_FAIL };

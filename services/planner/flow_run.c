@@ -1,0 +1,457 @@
+/* Flow: a requested run becomes jobs. TAKE it (requested -> planning), CATALOG (what stands at each
+ * target's name, per connection), CHOOSE (build, carry or fail: the core), GENERATIONS are known
+ * from memory, SQL (the compiler prints each build's statement with its parents' tables), PLANNED
+ * (one commit), END (protocol.md 4). The same flow without TAKE and PLANNED is the preview of `kiln
+ * plan`. */
+#include "common/log/log.h"
+#include "services/planner/planner.h"
+
+enum { TAKE, CATALOG, CHOOSE, SQL, PLANNED, END };
+#define PROBE_MS 15000
+
+struct flow_run {
+    struct flow flow;
+    struct list link; /* in p->runs_planning */
+    struct planner *p;
+    struct run_preview *preview; /* NULL: a real run */
+    char run[24];
+    uint64_t unit_id;
+    struct planner_load *load; /* counted */
+    bool force_refresh, take_over, has_names;
+    const char *const *names;
+    size_t n_names;
+    bool *covered;
+    struct target_state *states;
+    struct current_generation *generations;
+    struct run_plan plan;
+    size_t at;              /* connection or target that is being asked about */
+    size_t *asked, n_asked; /* targets of the question in flight */
+    struct wh_op wh;
+    struct compiler_call call;
+    Kiln__Mc__BuildSql build_sql;
+    char *fail_text;
+};
+
+static struct flow_run *of(struct flow *f)
+{
+    return container_of(f, struct flow_run, flow);
+}
+
+static void on_decided(struct decision *d)
+{
+    struct flow_run *f = d->data;
+    flow_resume(&f->flow, d->rc, &d->err);
+}
+
+static bool gone(struct flow_run *f)
+{
+    return f->p->coord == NULL;
+}
+
+/* ---- TAKE ---- */
+static int read_request(struct flow_run *f, struct err *e)
+{
+    struct planner_unit *u = catalog_unit_id(f->p, f->unit_id);
+    if (!u || !u->load) {
+        return err_set(e, ERR_PACKAGE, "the package is not loaded any more");
+    }
+    f->load = load_ref(u->load);
+    size_t n = f->load->plan.n_targets;
+    f->covered = arena_zalloc(&f->flow.arena, n + 1);
+    f->states = arena_zalloc(&f->flow.arena, (n + 1) * sizeof(*f->states));
+    f->generations = arena_zalloc(&f->flow.arena, (n + 1) * sizeof(*f->generations));
+    f->asked = arena_zalloc(&f->flow.arena, (n + 1) * sizeof(*f->asked));
+    return run_plan_scope(&f->flow.arena, &f->load->plan, f->has_names, f->names, f->n_names,
+                          f->covered, e);
+}
+
+static enum flow_next step_take(struct flow *flow)
+{
+    struct flow_run *f = of(flow);
+    if (flow->entered && !f->preview) {
+        struct decision *d = decision_new(f->p);
+        int rc = coord_run_planning(f->p->coord, planner_now(f->p), f->run, &d->out);
+        if (rc) {
+            decision_drop(d);
+            return flow_fail(flow, END, rc, "run %s is not waiting for planning any more", f->run);
+        }
+        decision_commit(d, on_decided, f);
+        return FLOW_WAIT;
+    }
+    if (!flow->entered && flow->rc) {
+        return flow_fail(flow, END, flow->rc, "%s", err_text(&flow->err));
+    }
+    struct err e = {0};
+    int rc = gone(f) ? ERR_NOT_LEADER : read_request(f, &e);
+    if (rc) {
+        f->fail_text = arena_strdup(&flow->arena, err_text(&e));
+        flow->final_rc = rc;
+        flow->err = e;
+        return flow_goto(flow, f->preview || gone(f) ? END : PLANNED);
+    }
+    return flow_goto(flow, CATALOG);
+}
+
+/* ---- CATALOG: one question per connection ---- */
+static void on_catalog(struct wh_op *op)
+{
+    struct flow_run *f = op->data;
+    flow_resume(&f->flow, op->rc, &op->err);
+}
+
+static void cancel_wh(struct flow *flow)
+{
+    struct flow_run *f = of(flow);
+    f->wh.wh->ops->cancel(&f->wh);
+}
+
+static void state_from(struct arena *a, struct planner *p, const struct wh_relation *r,
+                       struct target_state *s)
+{
+    s->asked = true;
+    s->schema = arena_strdup(a, r->name.schema);
+    s->table = arena_strdup(a, r->name.table);
+    s->relkind = r->kind;
+    s->schema_exists = r->schema_exists;
+    s->schema_writable = r->schema_writable;
+    s->is_empty = r->is_empty;
+    s->dependents = r->dependents;
+    s->n_dependents = r->n_dependents;
+    s->cannot_carry = r->cannot_carry;
+    s->n_cannot_carry = r->n_cannot_carry;
+    s->has_fence = r->fence.exists;
+    s->still_there = r->fence.still_there;
+    s->ours = r->fence.exists && uuid_eq(&r->fence.owner, store_installation(p->store));
+    s->fence_generation = r->fence.generation;
+    s->fence_build_id = r->fence.build_id;
+    coord_raise(p->coord, r->fence.claim);
+}
+
+/* The connections of covered targets, one after the other; false when all were asked. */
+static bool next_connection(struct flow_run *f, const char **name)
+{
+    const struct package_plan *plan = &f->load->plan;
+    for (size_t i = 0; i < plan->n_targets; i++) {
+        if (f->covered[i] && !f->states[i].asked && !plan->targets[i].refused_reason) {
+            *name = plan->targets[i].connection;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void ask_failed(struct flow_run *f, const char *connection, int code, const char *text)
+{
+    const struct package_plan *plan = &f->load->plan;
+    for (size_t i = 0; i < plan->n_targets; i++) {
+        if (f->covered[i] && !f->states[i].asked &&
+            strcmp(plan->targets[i].connection, connection) == 0) {
+            f->states[i].asked = true;
+            f->states[i].error =
+                arena_printf(&f->flow.arena, "connection '%s': %s", connection, text);
+            f->states[i].error_code = code;
+        }
+    }
+}
+
+static enum flow_next step_catalog(struct flow *flow)
+{
+    struct flow_run *f = of(flow);
+    const struct package_plan *plan = &f->load->plan;
+    if (gone(f)) {
+        return flow_fail(flow, END, ERR_NOT_LEADER, "the planner gave its leadership up");
+    }
+    if (!flow->entered) {
+        if (flow->rc) {
+            ask_failed(f, plan->targets[f->asked[0]].connection, flow->rc, err_text(&flow->err));
+        }
+        for (size_t i = 0; flow->rc == 0 && i < f->n_asked; i++) {
+            state_from(&flow->arena, f->p, &f->wh.facts.relations[i], &f->states[f->asked[i]]);
+        }
+        return flow_goto(flow, CATALOG);
+    }
+    const char *name = NULL;
+    if (!next_connection(f, &name)) {
+        return flow_goto(flow, CHOOSE);
+    }
+    struct planner_unit *u = catalog_unit_id(f->p, f->unit_id);
+    struct planner_connection *c = u ? catalog_connection(f->p, u->environment, name) : NULL;
+    struct err e = {0};
+    struct wh *wh = NULL;
+    int rc = c ? connection_wh(f->p, c, &wh, &e)
+               : err_set(&e, ERR_NOT_FOUND, "it does not exist in the environment");
+    if (rc) {
+        ask_failed(f, name, rc, err_text(&e));
+        return FLOW_AGAIN;
+    }
+    struct wh_name *names = arena_zalloc(&flow->arena, (plan->n_targets + 1) * sizeof(*names));
+    f->n_asked = 0;
+    for (size_t i = 0; i < plan->n_targets; i++) {
+        if (f->covered[i] && !f->states[i].asked && !plan->targets[i].refused_reason &&
+            strcmp(plan->targets[i].connection, name) == 0) {
+            names[f->n_asked] = (struct wh_name){plan->targets[i].schema, plan->targets[i].table};
+            f->asked[f->n_asked++] = i;
+        }
+    }
+    f->wh = (struct wh_op){
+        .wh = wh, .arena = &flow->arena, .timeout = MS(PROBE_MS), .data = f, .done = on_catalog};
+    wh->ops->catalog_targets(&f->wh, names, f->n_asked);
+    return FLOW_WAIT;
+}
+
+/* ---- CHOOSE ---- */
+static const char *digest_of(const struct flow_run *f, const char *connection)
+{
+    for (size_t i = 0; i < f->load->n_connections; i++) {
+        if (strcmp(f->load->connections[i].name, connection) == 0) {
+            return f->load->connections[i].digest;
+        }
+    }
+    return "";
+}
+
+static void find_generations(struct flow_run *f)
+{
+    const struct package_plan *plan = &f->load->plan;
+    for (size_t i = 0; i < plan->n_targets; i++) {
+        if (!f->covered[i] || !f->states[i].asked || f->states[i].error) {
+            continue;
+        }
+        const struct wh_name name = {f->states[i].schema, f->states[i].table};
+        char *physical = wh_name_quoted(&f->flow.arena, &name);
+        coord_generation_current(f->p->coord, digest_of(f, plan->targets[i].connection), physical,
+                                 plan->targets[i].entity_id, &f->flow.arena, &f->generations[i].g);
+    }
+}
+
+static enum flow_next step_choose(struct flow *flow)
+{
+    struct flow_run *f = of(flow);
+    find_generations(f);
+    struct run_plan_input in = {.package = &f->load->plan,
+                                .load = f->load->id,
+                                .compiler_version = f->load->compiler_version,
+                                .states = f->states,
+                                .generations = f->generations,
+                                .connections = f->load->connections,
+                                .n_connections = f->load->n_connections,
+                                .force_refresh = f->force_refresh,
+                                .take_over = f->take_over,
+                                .has_names = f->has_names,
+                                .collision_enforce = f->p->set->collision_enforce,
+                                .names = f->names,
+                                .n_names = f->n_names};
+    run_plan_make(&flow->arena, &in, &f->plan);
+    f->at = 0;
+    return flow_goto(flow, f->preview || f->plan.fail ? PLANNED : SQL);
+}
+
+/* ---- SQL: each build's statement ---- */
+static void on_sql(struct compiler_call *c)
+{
+    struct flow_run *f = c->data;
+    struct err e = c->err;
+    int rc = c->rc;
+    if (rc == 0) {
+        Kiln__Mc__SqlText *m =
+            bus_unpack(&kiln__mc__sql_text__descriptor, &f->flow.arena, c->reply, &e);
+        rc = m ? 0 : e.code;
+        f->plan.targets[f->at].sql = m ? m->sql : NULL;
+    }
+    flow_resume(&f->flow, rc, &e);
+}
+
+/* Tables its statement may read: targets of this run before it, and bound ones outside the run that
+ * the set names. */
+static void fill_manifest(struct flow_run *f, const struct plan_target *t)
+{
+    const struct core_binding_set *set = coord_unit_set(f->p->coord, f->unit_id);
+    size_t cap = f->plan.n + (set ? set->n : 0) + 1, n = 0;
+    Kiln__Mc__ManifestEntry **list = arena_zalloc(&f->flow.arena, cap * sizeof(*list));
+    for (size_t i = 0; i < f->plan.n; i++) {
+        const struct plan_target *o = &f->plan.targets[i];
+        if (o == t || o->action == PLAN_FAIL) {
+            continue;
+        }
+        list[n] = arena_alloc(&f->flow.arena, sizeof(**list));
+        kiln__mc__manifest_entry__init(list[n]);
+        list[n]->build_id = bus_str(o->target.build_id);
+        list[n++]->table = bus_str(o->target.physical);
+    }
+    for (size_t i = 0; f->has_names && set && i < set->n; i++) {
+        const struct core_binding *b = &set->bindings[i];
+        if (strcmp(b->target.build_id, t->target.build_id) == 0) {
+            continue;
+        }
+        list[n] = arena_alloc(&f->flow.arena, sizeof(**list));
+        kiln__mc__manifest_entry__init(list[n]);
+        list[n]->build_id = arena_strdup(&f->flow.arena, b->target.build_id);
+        list[n++]->table = arena_strdup(&f->flow.arena, b->target.physical);
+    }
+    f->build_sql.manifest = list;
+    f->build_sql.n_manifest = n;
+}
+
+static enum flow_next step_sql(struct flow *flow)
+{
+    struct flow_run *f = of(flow);
+    if (!flow->entered) {
+        struct plan_target *t = &f->plan.targets[f->at];
+        if (flow->rc) {
+            t->action = PLAN_FAIL;
+            t->fail_code = flow->rc;
+            t->fail_text = arena_strdup(&flow->arena, err_text(&flow->err));
+        }
+        f->at++;
+        return flow_goto(flow, SQL);
+    }
+    if (gone(f)) {
+        return flow_fail(flow, END, ERR_NOT_LEADER, "the planner gave its leadership up");
+    }
+    while (f->at < f->plan.n && f->plan.targets[f->at].action != PLAN_BUILD) {
+        f->at++;
+    }
+    if (f->at >= f->plan.n) {
+        return flow_goto(flow, PLANNED);
+    }
+    const struct plan_target *t = &f->plan.targets[f->at];
+    kiln__mc__build_sql__init(&f->build_sql);
+    f->build_sql.load_id = f->load->text_id;
+    f->build_sql.model = bus_str(t->model);
+    f->build_sql.source_id = bus_str(t->source_id);
+    fill_manifest(f, t);
+    f->call = (struct compiler_call){.kind = "build_sql",
+                                     .load_id = f->load->text_id,
+                                     .request = &f->build_sql.base,
+                                     .timeout = MS(f->p->set->compile_timeout_ms),
+                                     .done = on_sql,
+                                     .data = f};
+    compiler_call_start(f->p->compiler, &f->call);
+    return FLOW_WAIT;
+}
+
+/* ---- PLANNED ---- */
+static enum flow_next step_planned(struct flow *flow)
+{
+    struct flow_run *f = of(flow);
+    if (!flow->entered) {
+        flow->final_rc = flow->rc;
+        return flow_goto(flow, END);
+    }
+    if (f->preview) {
+        f->preview->json = run_plan_preview(&f->plan, &f->load->plan);
+        return flow_goto(flow, END);
+    }
+    if (gone(f)) {
+        return flow_fail(flow, END, ERR_NOT_LEADER, "the planner gave its leadership up");
+    }
+    struct decision *d = decision_new(f->p);
+    int rc =
+        f->fail_text
+            ? coord_run_plan_failed(f->p->coord, planner_now(f->p), f->run, f->fail_text, &d->out)
+            : coord_run_planned(f->p->coord, planner_now(f->p), f->run, &f->plan, &d->out);
+    if (rc) {
+        decision_drop(d);
+        return flow_fail(flow, END, rc, "run %s is not being planned any more", f->run);
+    }
+    decision_commit(d, on_decided, f);
+    return FLOW_WAIT;
+}
+
+static enum flow_next step_end(struct flow *flow)
+{
+    struct flow_run *f = of(flow);
+    load_unref(f->p, f->load);
+    return FLOW_END;
+}
+
+static const struct flow_step steps[] = {
+    [TAKE] = {"TAKE", step_take, FLOW_TO(CATALOG) | FLOW_TO(PLANNED) | FLOW_TO(END), 0, NULL,
+              "requested -> planning, one commit", true},
+    [CATALOG] = {"CATALOG", step_catalog, FLOW_TO(CATALOG) | FLOW_TO(CHOOSE) | FLOW_TO(END), 20000,
+                 cancel_wh, "what stands at each target's name", false},
+    [CHOOSE] = {"CHOOSE", step_choose, FLOW_TO(SQL) | FLOW_TO(PLANNED), 0, NULL,
+                "the core decides: build, carry, fail", false},
+    [SQL] = {"SQL", step_sql, FLOW_TO(SQL) | FLOW_TO(PLANNED) | FLOW_TO(END), 0, NULL,
+             "the child prints each build's statement", true},
+    [PLANNED] = {"PLANNED", step_planned, FLOW_TO(END), 0, NULL,
+                 "plan, refusals and jobs in one commit", true},
+    [END] = {"END", step_end, 0, 0, NULL, "", false},
+};
+const struct flow_type flow_run_type = {"run", steps, ARRAY_LEN(steps)};
+
+static void on_end(struct flow *flow)
+{
+    struct flow_run *f = of(flow);
+    struct planner *p = f->p;
+    list_del(&f->link);
+    if (f->preview) {
+        f->preview->rc = flow->final_rc;
+        f->preview->err = flow->err;
+        f->preview->done(f->preview);
+    } else if (flow->final_rc) {
+        log_warn("run.planning_ended", "run=%s rc=%s error=%s", f->run,
+                 err_code_name(flow->final_rc), log_q(err_text(&flow->err)));
+    }
+    if (p->open) {
+        loop_defer(p->loop, &p->plan_task);
+    }
+    free(f);
+}
+
+static struct flow_run *start(struct planner *p, uint64_t unit, const char *id)
+{
+    struct flow_run *f = xcalloc(1, sizeof(*f));
+    f->p = p;
+    f->unit_id = unit;
+    list_add_tail(&p->runs_planning, &f->link);
+    snprintf(f->flow.id, sizeof(f->flow.id), "%s", id);
+    f->flow.on_end = on_end;
+    flow_start(&f->flow, &flow_run_type, loop_flows(p->loop), NULL);
+    return f;
+}
+
+static bool is_planning(const struct planner *p, const char *run)
+{
+    list_for_each(it, &p->runs_planning)
+    {
+        if (strcmp(list_entry(it, struct flow_run, link)->run, run) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void planner_plan_runs(struct planner *p)
+{
+    const char *run;
+    const char *after = NULL;
+    while (p->open && (run = coord_run_next_to_plan(p->coord, after)) != NULL) {
+        after = run;
+        struct coord_run_new ask;
+        if (is_planning(p, run) || !coord_run_request(p->coord, run, &ask)) {
+            continue;
+        }
+        struct flow_run *f = start(p, ask.unit, run);
+        snprintf(f->run, sizeof(f->run), "%s", run);
+        f->force_refresh = ask.force_refresh;
+        f->take_over = ask.take_over;
+        f->has_names = ask.has_names;
+        const char **names = arena_zalloc(&f->flow.arena, (ask.n_names + 1) * sizeof(*names));
+        for (size_t i = 0; i < ask.n_names; i++) {
+            names[i] = arena_strdup(&f->flow.arena, ask.names[i]);
+        }
+        f->names = names;
+        f->n_names = ask.n_names;
+    }
+}
+
+void run_preview_start(struct run_preview *v)
+{
+    struct flow_run *f = start(v->p, v->unit, "preview");
+    f->preview = v;
+    f->force_refresh = v->force_refresh;
+    f->has_names = v->has_names;
+    f->names = v->names;
+    f->n_names = v->n_names;
+}

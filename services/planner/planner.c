@@ -1,0 +1,335 @@
+/* The planner's parts, in start order. */
+#include "common/log/log.h"
+#include "services/planner/planner_parts.h"
+
+static struct planner *self(struct service *s)
+{
+    return service_state(s);
+}
+
+static int key_bytes(const char *text, uint8_t out[32], struct err *e)
+{
+    if (!text[0]) {
+        return err_set(e, ERR_CONF,
+                       "KILN_SECRET_KEY is not set: stored credentials are sealed with it; set it "
+                       "to 64 hex digits (openssl rand -hex 32)");
+    }
+    if (hex_decode(slice_of(text), out, 32)) {
+        return err_set(
+            e, ERR_CONF,
+            "KILN_SECRET_KEY must be 64 hex digits (32 bytes); make one with openssl rand -hex 32");
+    }
+    return 0;
+}
+
+static void on_tick(struct loop_timer *t)
+{
+    struct planner *p = t->data;
+    if (!p->open) {
+        return;
+    }
+    struct decision *d = decision_new(p);
+    coord_tick(p->coord, planner_now(p), &d->out);
+    decision_commit(d, NULL, NULL);
+    loop_defer(p->loop, &p->plan_task);
+}
+
+static void on_plan(struct loop_task *t)
+{
+    planner_plan_runs(t->data);
+}
+
+static void on_pull(struct loop_task *t)
+{
+    held_pulls_wake(t->data);
+}
+
+static void on_events(struct loop_task *t)
+{
+    planner_events_run(t->data);
+}
+
+static void on_sweep(struct loop_timer *t)
+{
+    struct planner *p = t->data;
+    planner_sweep_due(p);
+    loop_timer_start(&p->sweep, MS(p->set->sweep_every_ms));
+}
+
+static int base_start(struct service *s, struct err *e)
+{
+    struct planner *p = self(s);
+    p->service = s;
+    p->loop = service_loop(s);
+    p->set = service_settings(s);
+    p->boot = uuid_random();
+    map_init(&p->environments);
+    map_init(&p->connections);
+    map_init(&p->units);
+    list_init(&p->config_errors);
+    list_init(&p->held);
+    list_init(&p->waiters);
+    list_init(&p->runs_planning);
+    loop_timer_init(&p->tick, p->loop, on_tick, p);
+    loop_timer_init(&p->sweep, p->loop, on_sweep, p);
+    loop_timer_start(&p->sweep, MS(p->set->sweep_every_ms));
+    loop_task_init(&p->plan_task, on_plan, p);
+    loop_task_init(&p->pull_task, on_pull, p);
+    loop_task_init(&p->event_task, on_events, p);
+    health_set(s, "planner", true, false, "waits for the run store and leadership");
+    return key_bytes(p->set->secret_key, p->secret_key, e);
+}
+
+static void free_errors(struct planner *p)
+{
+    struct list *it;
+    while ((it = list_take_head(&p->config_errors)) != NULL) {
+        struct planner_config_error *c = list_entry(it, struct planner_config_error, link);
+        free(c->environment);
+        free(c->package);
+        free(c->message);
+        free(c);
+    }
+}
+
+static void base_close(struct service *s)
+{
+    struct planner *p = self(s);
+    loop_timer_stop(&p->tick);
+    loop_timer_stop(&p->sweep);
+    loop_task_cancel(&p->plan_task);
+    loop_task_cancel(&p->pull_task);
+    loop_task_cancel(&p->event_task);
+    catalog_clear(p);
+    map_fini(&p->units);
+    map_fini(&p->connections);
+    map_fini(&p->environments);
+    coord_free(p->coord);
+    p->coord = NULL;
+    free_errors(p);
+    service_part_closed(s);
+}
+
+static void on_compiler(void *data, bool ready, const char *why)
+{
+    struct planner *p = data;
+    health_set(p->service, "compiler", true, ready, ready ? "" : why);
+}
+
+static int compiler_start(struct service *s, struct err *e)
+{
+    struct planner *p = self(s);
+    (void)e;
+    struct compiler_settings c = {.children = (unsigned)p->set->compiler_children,
+                                  .node = p->set->node,
+                                  .bundle = p->set->compiler_bundle,
+                                  .self = "/proc/self/exe"};
+    health_set(s, "compiler", true, false, "starting");
+    p->compiler = compiler_pool_new(p->loop, &c, on_compiler, p);
+    return 0;
+}
+
+static void on_compiler_closed(void *data)
+{
+    struct service *s = data;
+    struct planner *p = self(s);
+    compiler_pool_free(p->compiler);
+    p->compiler = NULL;
+    service_part_closed(s);
+}
+
+static void compiler_close(struct service *s)
+{
+    compiler_pool_close(self(s)->compiler, on_compiler_closed, s);
+}
+
+static bool off_loopback(const char *url)
+{
+    return strncmp(url, "tcp://", 6) == 0 && strncmp(url, "tcp://127.", 10) != 0 &&
+           strncmp(url, "tcp://localhost", 15) != 0;
+}
+
+static int bus_start(struct service *s, struct err *e)
+{
+    struct planner *p = self(s);
+    if ((off_loopback(p->set->call_listen) || off_loopback(p->set->event_listen)) &&
+        !p->set->trusted_network) {
+        return err_set(e, ERR_CONF,
+                       "bus address %s is not on loopback; say trusted_network = true if the "
+                       "network is closed (TLS comes later)",
+                       p->set->call_listen);
+    }
+    struct bus_identity me = {
+        .boot = p->boot, .instance = p->set->instance, .key = slice_of(p->set->bus_key)};
+    p->bus = bus_new(p->loop, &me);
+    int rc = bus_serve(p->bus, p->set->call_listen, 256, planner_serve, p, e);
+    return rc ? rc : bus_publish_on(p->bus, p->set->event_listen, e);
+}
+
+static void on_bus_closed(void *data)
+{
+    struct service *s = data;
+    bus_free(self(s)->bus);
+    self(s)->bus = NULL;
+    service_part_closed(s);
+}
+
+static void bus_part_close(struct service *s)
+{
+    struct planner *p = self(s);
+    p->open = false;
+    held_pulls_fail(p);
+    planner_waits_fail(p);
+    bus_close(p->bus, on_bus_closed, s);
+}
+
+static void on_store_state(void *data, bool ok, const char *why)
+{
+    struct planner *p = data;
+    health_set(p->service, "run store", true, ok, ok ? "" : why);
+}
+
+static int store_start(struct service *s, struct err *e)
+{
+    struct planner *p = self(s);
+    (void)e;
+    struct store_settings set = {.url = p->set->store_url,
+                                 .instance = p->set->instance,
+                                 .boot = p->boot,
+                                 .renew = MS(1000),
+                                 .takeover = MS(5000)};
+    struct store_events ev = {.data = p,
+                              .on_leader = planner_on_leader,
+                              .on_lost = planner_on_lost,
+                              .on_state = on_store_state};
+    health_set(s, "run store", true, false, "connecting");
+    p->store = store_open(p->loop, &set, &ev);
+    store_set_pack(p->store, planner_pack_set, p);
+    return 0;
+}
+
+static void on_store_closed(void *data)
+{
+    struct service *s = data;
+    store_free(self(s)->store);
+    self(s)->store = NULL;
+    service_part_closed(s);
+}
+
+static void store_part_close(struct service *s)
+{
+    store_close(self(s)->store, on_store_closed, s);
+}
+
+static void on_http(void *data, struct http_req *r)
+{
+    struct planner *p = data;
+    if (!service_answer_http(p->service, r)) {
+        webhook_handle(p, r);
+    }
+}
+
+#define ARCHIVE_CAP (256U << 20)
+static size_t body_cap(void *data, const struct http_req *r)
+{
+    (void)data;
+    return slice_starts(http_path(r), SLICE("/hooks/")) ? ARCHIVE_CAP : 0;
+}
+
+static bool listens_on_loopback(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0 || strncmp(address, "127.", 4) == 0 ||
+           strncmp(address, "localhost", 9) == 0 || strncmp(address, "[::1]", 5) == 0;
+}
+
+static int http_start(struct service *s, struct err *e)
+{
+    struct planner *p = self(s);
+    if (!p->set->webhook_listen[0]) {
+        return 0;
+    }
+    if (!listens_on_loopback(p->set->webhook_listen) && !p->set->trusted_network) {
+        return err_set(e, ERR_CONF,
+                       "webhook address %s is not on loopback; say trusted_network = true behind a "
+                       "TLS proxy or on a closed network",
+                       p->set->webhook_listen);
+    }
+    struct http_handler h = {.data = p, .on_request = on_http, .body_cap = body_cap};
+    struct http_limits lim = {0};
+    p->http = http_server_new(p->loop, &lim, &h);
+    return http_server_listen(p->http, p->set->webhook_listen, e);
+}
+
+static void on_http_closed(void *data)
+{
+    struct service *s = data;
+    http_server_free(self(s)->http);
+    self(s)->http = NULL;
+    service_part_closed(s);
+}
+
+static void http_close(struct service *s)
+{
+    if (!self(s)->http) {
+        service_part_closed(s);
+        return;
+    }
+    http_server_close(self(s)->http, MS(2000), on_http_closed, s);
+}
+
+static const struct service_part parts[] = {
+    {"base", base_start, base_close},         {"compiler", compiler_start, compiler_close},
+    {"store", store_start, store_part_close}, {"bus", bus_start, bus_part_close},
+    {"http", http_start, http_close},
+};
+static const struct service_desc desc = {
+    .name = "planner",
+    .conf = &planner_conf,
+    .settings_size = sizeof(struct planner_settings),
+    .state_size = sizeof(struct planner),
+    .log_level_offset = offsetof(struct planner_settings, log_level),
+    .log_format_offset = offsetof(struct planner_settings, log_format),
+    .parts = parts,
+    .n_parts = ARRAY_LEN(parts),
+    .drain = {10000},
+};
+
+const struct service_desc *planner_desc(void)
+{
+    return &desc;
+}
+
+/* Hourly: staging tables without a live attempt, per connection that has targets (protocol.md 10).
+ */
+void planner_sweep_due(struct planner *p)
+{
+    if (!p->open) {
+        return;
+    }
+    struct decision *d = decision_new(p);
+    int64_t older = loop_unix_us() - INT64_C(3600) * 1000000;
+    for (struct map_iter it = map_begin(&p->units); map_next(&it);) {
+        const struct planner_unit *u = it.value;
+        const struct core_binding_set *set = coord_unit_set(p->coord, u->id);
+        struct map seen;
+        map_init(&seen);
+        for (size_t i = 0; set && i < set->n; i++) {
+            const struct core_target *t = &set->bindings[i].target;
+            char *key = arena_printf(&d->arena, "%s/%s", t->connection, t->schema);
+            if (map_get(&seen, slice_of(key))) {
+                continue;
+            }
+            map_put(&seen, slice_of(key), key);
+            json_t *spec = json_object();
+            json_set_str(spec, "environment", u->environment_name);
+            json_set_str(spec, "connection", t->connection);
+            json_object_set_new(spec, "schemas", json_pack("[s]", t->schema));
+            json_set_int(spec, "olderThanUs", older);
+            auto_free char *text = json_text(spec);
+            json_decref(spec);
+            coord_sweep(p->coord, planner_now(p), u->id, text, &d->out);
+        }
+        map_fini(&seen);
+    }
+    decision_commit(d, NULL, NULL);
+}

@@ -1,4 +1,5 @@
-/* Counters, gauges and histograms of a process as Prometheus text. Loop thread only. */
+/* Counters, gauges and histograms of a process as Prometheus text. Making, printing and resetting: main loop thread only;
+ * metric_add, metric_set, metric_observe and metric_value: any thread. */
 #pragma once
 #include "common/base/buf.h"
 
@@ -12,5 +13,7 @@ void metric_add(struct metric *m, double n);
 void metric_set(struct metric *m, double v);
 void metric_observe(struct metric *m, double v);
 double metric_value(const struct metric *m);
+/* Escapes one label value: backslash, quote, line end. Appends to out. */
+void metric_label_escape(struct buf *out, const char *value);
 void metrics_print(struct buf *out);
 void metrics_reset(void); /* tests */

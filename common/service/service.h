@@ -22,6 +22,8 @@ struct service_desc {
     size_t n_parts;
     struct ms drain;                /* longest drain; then the process ends anyway */
 };
+/* Exit codes of service_run: what service_fail was given, else 0 after a drain, 1 when a part did not start, 2 for bad
+ * configuration, 3 when the drain was cut short by a second signal or by its limit. */
 /* Runs to the end: conf_load, log_setup, loop, parts; SIGTERM or SIGINT drains (second one ends at once). Returns the exit code. */
 int service_run(const struct service_desc *d, int argc, char **argv);
 struct loop *service_loop(struct service *s);
@@ -32,6 +34,9 @@ void service_part_closed(struct service *s);
 bool service_is_draining(const struct service *s);
 /* Ends the process through the drain, with an exit code and one sentence in the log. */
 void service_fail(struct service *s, int exit_code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* What stood behind the options on the command line; NULL-terminated, empty unless the conf_spec allows it. */
+char **service_rest(struct service *s);
 
 /* Health: named conditions, each ok or with a reason in words. Ready = all that are required are ok. */
 void health_set(struct service *s, const char *name, bool required, bool ok, const char *reason);

@@ -1,0 +1,1 @@
+kiln_fuzz(NAME http LINKS kiln_http)

@@ -9,11 +9,14 @@ struct loop;
 struct uv_loop_s;
 
 struct loop *loop_new(void) MUST_USE;
-void loop_free(struct loop *l); /* after loop_run returned; must() that nothing is left */
-/* Runs until loop_stop. Closes what loop itself opened. */
+/* After loop_run returned. Closes what the loop itself opened; must() that no flow, timer, task, job or handle is left. */
+void loop_free(struct loop *l);
+/* Runs until loop_stop; may be called again. The calling thread owns the loop from then on. */
 void loop_run(struct loop *l);
 void loop_stop(struct loop *l); /* loop thread only; returns at the end of the turn */
-bool loop_turn(struct loop *l, struct ms max_wait); /* one turn for tests; false when nothing is alive */
+/* One turn for tests: waits at most max_wait for something to happen. False when nothing is alive; it waits even then, because a
+ * post from another thread may come. */
+bool loop_turn(struct loop *l, struct ms max_wait);
 struct ms loop_now(struct loop *l); /* monotonic */
 int64_t loop_unix_us(void);         /* wall clock, for records only */
 struct uv_loop_s *loop_uv(struct loop *l); /* for adapter files only */

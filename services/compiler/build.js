@@ -28,7 +28,8 @@ const descriptor = {
 };
 
 // The compiler builds its table of SQL functions anew for every text, most of a query's cost, and
-// never writes to it (the tests pass with the table frozen). Here it is built once. A compiler without this very line fails the build.
+// never writes to it (checked by freezing it). Here it is built once. A compiler without this very
+// line fails the build.
 const functionsOnce = {
     name: 'functions-once',
     setup(build) {

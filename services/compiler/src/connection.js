@@ -28,6 +28,17 @@ class Schemas {
         }
     }
 
+    // True when `load` tells all that is known here, and in the same way.
+    within(load) {
+        const told = new Schemas();
+        told.add(load);
+        const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+        return (
+            [...this.tables].every(([k, table]) => same(told.tables.get(k), table)) &&
+            [...this.sqls].every(([k, sql]) => same(told.sqls.get(k), sql))
+        );
+    }
+
     // A copy that can learn more without the original.
     fork(more) {
         const copy = new Schemas();

@@ -15,6 +15,7 @@ class Package {
         this.name = load.package;
         this.files = new Map(load.files.map(f => [f.path, f.contents]));
         this.load = load;
+        this.ready = false; // nothing is missing any more
         this.identity = identityOf(load);
         this.paths = new Paths(load.package, [...this.files.keys()]);
         this.schemas = new Schemas();
@@ -50,9 +51,9 @@ class Package {
         };
     }
 
-    // True when `load` is this load sent again, with more schemas perhaps (a round of needs).
+    // True when `load` is a further round of needs: this load again, with more schemas.
     continues(load) {
-        return this.identity === identityOf(load);
+        return !this.ready && this.identity === identityOf(load) && this.schemas.within(load);
     }
 
     // Compiles every model; returns what is missing, or undefined when all is answered.

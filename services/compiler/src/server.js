@@ -51,7 +51,6 @@ class Server {
             pkg = new Package(request);
             this.loads.set(request.load_id, pkg);
         }
-        pkg.ready = false;
         const needs = await pkg.compile();
         if (needs) {
             return ['needs', 'Needs', needs];

@@ -9,18 +9,23 @@ const {framed} = require('../src/frame');
 
 const BUNDLE = process.env.KILN_COMPILER;
 
-test('hello tells versions and leaves the compiler warm', async () => {
-    const client = new Client();
+function start(t, flags) {
+    const client = new Client(flags);
+    t.after(() => client.close());
+    return client;
+}
+
+test('hello tells versions and leaves the compiler warm', async t => {
+    const client = start(t);
     const hello = await client.ask('hello');
     assert.equal(hello.malloy_version, '0.0.431');
     assert.match(hello.service_version, /^\d+\.\d+\.\d+$/);
     assert.equal(hello.dialects.length, 8);
     assert.ok(Number(hello.rss_bytes) > 20e6);
-    await client.close();
 });
 
-test('it answers when only its own file is readable, and ends with its channel', async () => {
-    const client = new Client([
+test('it answers when only its own file is readable, and ends with its channel', async t => {
+    const client = start(t, [
         '--experimental-permission',
         `--allow-fs-read=${BUNDLE}`,
         '--no-warnings',
@@ -30,8 +35,8 @@ test('it answers when only its own file is readable, and ends with its channel',
     assert.deepEqual(await client.close(), {code: 0, signal: null});
 });
 
-test('requests sent together are answered in order', async () => {
-    const client = new Client();
+test('requests sent together are answered in order', async t => {
+    const client = start(t);
     const order = [];
     const all = ['hello', 'nonsense', 'hello'].map(async (kind, i) => {
         const answer = await client.ask(kind);
@@ -41,19 +46,17 @@ test('requests sent together are answered in order', async () => {
     const [, unknown] = await Promise.all(all);
     assert.deepEqual(order, [0, 1, 2]);
     assert.match(unknown.error_text, /unknown kind 'nonsense'/);
-    await client.close();
 });
 
-test('a payload that is no message is an error of that request only', async () => {
-    const client = new Client();
+test('a payload that is no message is an error of that request only', async t => {
+    const client = start(t);
     const bad = await client.ask('query', {}, Buffer.from([0xff, 0xff, 0xff]));
     assert.deepEqual([bad.kind, bad.error_code], ['error', 'bad_request']);
     assert.equal((await client.ask('hello')).kind, 'hello');
-    await client.close();
 });
 
-test('a frame that is no Frame ends the child', async () => {
-    const client = new Client();
+test('a frame that is no Frame ends the child', async t => {
+    const client = start(t);
     client.channel.write(framed(Buffer.from([0xff, 0xff, 0xff])));
     assert.equal((await client.exited).code, 1);
 });
@@ -67,8 +70,8 @@ test('without its channel it says who starts it', async () => {
     assert.match(text, /file descriptor 3 is no socket/);
 });
 
-test('a load is gone after unload, and a load sent again replaces it', async () => {
-    const client = new Client();
+test('a load is gone after unload, and a load sent again replaces it', async t => {
+    const client = start(t);
     const query = {load_id: 'l1', model: 'm.malloy', text: 'run: o -> { select: id }'};
     await load(client, {'m.malloy': "source: o is pg.table('shop.orders')"}, catalog);
     assert.equal((await client.ask('query', query)).kind, 'compiled');
@@ -76,11 +79,20 @@ test('a load is gone after unload, and a load sent again replaces it', async () 
     assert.match((await client.ask('query', query)).error_text, /undefined object 'o'/);
     assert.equal((await client.ask('unload', {load_id: 'l1'})).kind, 'ok');
     assert.equal((await client.ask('query', query)).error_code, 'not_loaded');
-    await client.close();
 });
 
-test('unloaded packages give their memory back', async () => {
-    const client = new Client(['--max-old-space-size=256']);
+test('a schema told anew under the same load is believed', async t => {
+    const client = start(t);
+    const texts = {'m.malloy': "source: o is pg.table('shop.orders')"};
+    const query = {load_id: 'l1', model: 'm.malloy', text: 'run: o -> { select: fresh }'};
+    await load(client, texts, catalog);
+    assert.match((await client.ask('query', query)).error_text, /'fresh' is not defined/);
+    await load(client, texts, {'shop.orders': {fresh: 'text'}});
+    assert.equal((await client.ask('query', query)).kind, 'compiled');
+});
+
+test('unloaded packages give their memory back', async t => {
+    const client = start(t, ['--max-old-space-size=256']);
     const views = Array.from(
         {length: 40},
         (_, i) => `view: v${i} is { group_by: region, status aggregate: n }`
@@ -98,5 +110,4 @@ test('unloaded packages give their memory back', async () => {
     const early = await rounds(0, 10);
     const late = await rounds(10, 60);
     assert.ok(late < early + 64e6, `${early} -> ${late}`);
-    await client.close();
 });

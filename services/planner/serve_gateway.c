@@ -79,8 +79,8 @@ static void fill_schemas(struct arena *a, const struct store_load *l, Kiln__GetP
         Kiln__StoredSchema *m = arena_alloc(a, sizeof(*m));
         kiln__stored_schema__init(m);
         m->connection = bus_str(s->connection);
-        m->path = (char *)(s->is_sql ? "" : s->key);
-        m->sql = (char *)(s->is_sql ? s->key : "");
+        m->path = bus_str(s->is_sql ? NULL : s->key);
+        m->sql = bus_str(s->is_sql ? s->key : NULL);
         m->error = bus_str(s->error);
         columns_to_proto(a, &s->columns, &m->columns, &m->n_columns);
         rep->schemas[rep->n_schemas++] = m;
@@ -126,9 +126,9 @@ static void on_load_read(struct store_op *op)
     rep.version = version;
     rep.load_id = arena_printf(a, "l%llu", (unsigned long long)g->load.id);
     rep.compiler_version = bus_str(g->load.compiler_version);
-    rep.manifest_json = (char *)(g->load.manifest_json ? g->load.manifest_json : "{}");
-    rep.package_json = (char *)(g->load.package_json ? g->load.package_json : "{}");
-    rep.plan_json = (char *)(g->load.plan_json ? g->load.plan_json : "null");
+    rep.manifest_json = bus_str(g->load.manifest_json ? g->load.manifest_json : "{}");
+    rep.package_json = bus_str(g->load.package_json ? g->load.package_json : "{}");
+    rep.plan_json = bus_str(g->load.plan_json ? g->load.plan_json : "null");
     rep.default_connection = bus_str(g->load.default_connection);
     fill_files(a, &g->load, &rep);
     fill_schemas(a, &g->load, &rep);

@@ -257,11 +257,16 @@ void job_retry(struct turn *t, struct job *j, int code, const char *text); /* re
 void job_ended(struct turn *t, struct job *j); /* children, place, run */
 void job_fail(struct turn *t, struct job *j, int code, const char *text);
 bool job_try_carry(struct turn *t, struct job *j); /* a ready job that needs no work any more */
+void job_resolve(struct turn *t, struct job *j);       /* publishing -> resolving */
+void job_resolve_again(struct turn *t, struct job *j); /* the resolve failed: another one, later */
 void attempt_expire(struct turn *t, struct attempt *a, const char *text);
 struct attempt *attempt_add(struct coord *c, struct job *j, uint64_t token);
 struct attempt *job_published(const struct job *j); /* the attempt whose result counts; NULL none */
+void pull_remember(struct coord *c, const uint8_t id[16]); /* this request was answered with leases */
 
-/* coord_end.c: the end of a run */
+/* coord_run.c, coord_end.c: a run and its end */
+struct run *run_new(struct coord *c, struct unit *u, const char *id);
+void run_add_job(struct run *r, struct job *j);
 void run_planned_end(struct turn *t, struct run *r); /* from planning or building, when no job is open */
 void run_fail(struct turn *t, struct run *r, const char *text, const char *manifest);
 void run_cancel(struct turn *t, struct run *r);

@@ -192,8 +192,8 @@ bool job_try_carry(struct turn *t, struct job *j)
         if (g && g->state == GENERATION_DROPPING) {
             return false;
         }
-        move_job(t, j, JOB_CANCELLED); /* another result took the place: nothing is left to drop */
-        j->error_code = 0;
+        j->error_code = 0; /* another result took the place: nothing is left to drop */
+        move_job(t, j, JOB_CANCELLED);
         job_ended(t, j);
         return true;
     }
@@ -294,6 +294,9 @@ void attempt_expire(struct turn *t, struct attempt *a, const char *text)
         job_queue(t->c, j, t->now.mono);
         coord_note(t, NOTE_JOBS);
     } else if (was_granted) {
+        free(j->error);
+        j->error = xstrdup(text);
+        j->error_code = ERR_LEASE_LOST;
         job_resolve(t, j);
     } else {
         job_retry(t, j, ERR_LEASE_LOST, text);

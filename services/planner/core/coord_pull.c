@@ -4,7 +4,7 @@
 /* ---- who has pulled what ---- */
 static bool pull_known(const struct coord *c, const uint8_t id[16])
 {
-    for (size_t i = 0; i < RECENT_PULLS; i++) {
+    for (size_t i = 0; i < c->at_pull && i < RECENT_PULLS; i++) {
         if (memcmp(c->pulls[i], id, 16) == 0) {
             return true;
         }
@@ -12,7 +12,7 @@ static bool pull_known(const struct coord *c, const uint8_t id[16])
     return false;
 }
 
-static void pull_remember(struct coord *c, const uint8_t id[16])
+void pull_remember(struct coord *c, const uint8_t id[16])
 {
     if (!pull_known(c, id)) {
         memcpy(c->pulls[c->at_pull++ % RECENT_PULLS], id, 16);

@@ -63,7 +63,7 @@ BEGIN
   END IF;
 END $$;
 -- Unix microseconds, the clock of rows.h.
-CREATE FUNCTION kiln.ts(us bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT AS $$
+CREATE FUNCTION kiln.ts(us bigint) RETURNS timestamptz LANGUAGE sql STABLE STRICT AS $$
   SELECT timestamptz 'epoch' + us * interval '1 microsecond'
 $$;
 CREATE FUNCTION kiln.us(t timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS $$

@@ -1,0 +1,116 @@
+/* The builder: what it owns. Pulls jobs, runs their SQL where the data is, swaps with a grant.
+ * Holds no truth. */
+#pragma once
+#include "common/base/list.h"
+#include "common/base/map.h"
+#include "common/bus/bus.h"
+#include "common/service/metrics.h"
+#include "common/service/service.h"
+#include "common/warehouse/warehouse.h"
+#include "proto/builder.pb-c.h"
+#include "proto/gateway.pb-c.h"
+
+struct builder_settings {
+    const char *log_level, *log_format;
+    const char *instance;
+    const char *planner_call, *planner_event;
+    const char *secret_key, *bus_key;
+    const char *health_listen; /* HTTP for /healthz, /readyz, /metrics; "" off */
+    int64_t slots;
+    int64_t statement_timeout_ms; /* 0: none */
+    bool trusted_network;
+};
+struct builder_conn { /* a warehouse connection, kept while its config epoch stands */
+    char *key;        /* "<environment>/<name>" */
+    struct wh *wh;
+    uint64_t config_epoch;
+    unsigned users;
+    bool stale;     /* closed when the last user is gone */
+    char **secrets; /* scrubbed from every error */
+};
+struct builder {
+    struct service *service;
+    struct loop *loop;
+    const struct builder_settings *set;
+    struct bus *bus;
+    struct http_server *http;
+    struct uuid boot;
+    uint8_t secret_key[32];
+    struct map conns; /* key -> builder_conn */
+    struct list jobs; /* struct flow_job in progress */
+    unsigned running;
+    uint64_t highest_token; /* greatest claim seen in a fence */
+    bool said_hello, hello_out, pulling, renewing, draining;
+    int64_t lease_ms;
+    struct ms renewed; /* when the planner last answered a renewal */
+    struct bus_call hello_call, pull_call, renew_call;
+    Kiln__HelloReq hello_req;
+    Kiln__PullJobReq pull_req;
+    Kiln__RenewLeaseReq renew_req;
+    Kiln__Progress *progress; /* of the renewal in flight */
+    Kiln__Progress **progress_list;
+    struct loop_timer renew_timer, retry_timer;
+    void (*drained)(void *data);
+    void *drained_data;
+    struct metric *m_jobs_ok, *m_jobs_failed, *m_rows;
+};
+/* ---- pull.c: hello, pulling, renewing ---- */
+void builder_go(
+    struct builder *b); /* does what is due: hello, then pull while there are free slots */
+void builder_job_ended(struct builder *b);
+void builder_renew_due(struct loop_timer *t);
+void builder_see_token(struct builder *b, uint64_t claim);
+
+/* ---- job.c: one job as a flow; which flow by its kind ---- */
+struct flow_job {
+    struct flow flow;
+    struct list link;
+    struct builder *b;
+    Kiln__Job *job; /* in the flow's arena */
+    struct builder_conn *conn;
+    struct wh_op op;
+    struct wh_table table;
+    struct wh_build build;
+    struct wh_publish publish;
+    struct wh_sweep sweep;
+    uint64_t *tokens;
+    struct bus_call call;
+    Kiln__GetConnectionReq connection_req;
+    Kiln__RequestGrantReq grant_req;
+    Kiln__FinishJobReq finish_req;
+    Kiln__JobError finish_error;
+    Kiln__FenceState finish_fence;
+    uint8_t finish_id[16]; /* the same on every try */
+    Kiln__Outcome outcome;
+    struct err error; /* the job's own failure */
+    struct wh_facts facts;
+    struct ms started;
+    const char *stage;
+    bool op_running; /* op has not completed */
+    bool connected;
+    bool stop; /* the planner said cancel */
+    bool lost; /* the planner said the lease is gone, or nobody answered for a lease term */
+};
+void flow_job_start(struct builder *b, const Kiln__Job *job);
+void flow_job_stop(struct flow_job *j, bool lost); /* ends its statement; idempotent */
+extern const struct flow_type flow_build_type, flow_resolve_type, flow_drop_type, flow_sweep_type;
+
+/* job_steps.c: what the flows share */
+enum flow_next job_connect(struct flow *f, unsigned next,
+                           unsigned end); /* a step: get the connection */
+enum flow_next job_report(struct flow *f,
+                          unsigned end); /* a step: FinishJob until it is recorded */
+struct flow_job *job_of(struct flow *f);
+void job_on_op(struct wh_op *op);
+void job_cancel_op(struct flow *f);
+struct wh_op *job_op(struct flow_job *j);
+enum flow_next job_failed(struct flow *f, unsigned report, Kiln__Outcome outcome);
+
+/* ---- conns.c ---- */
+struct builder_conn *builder_conn_find(struct builder *b, const char *environment, const char *name,
+                                       uint64_t config_epoch);
+int builder_conn_make(struct builder *b, const char *environment, const char *name,
+                      const Kiln__GetConnectionRep *rep, struct builder_conn **out,
+                      struct err *e) MUST_USE;
+void builder_conn_put(struct builder *b, struct builder_conn *c);
+void builder_conns_close(struct builder *b, void (*done)(void *data), void *data);

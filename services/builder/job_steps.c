@@ -1,0 +1,255 @@
+/* What all job flows share: connecting, reporting, stopping, ending. */
+#include "common/log/log.h"
+#include "services/builder/builder.h"
+#include "services/builder/core/outcome.h"
+
+struct flow_job *job_of(struct flow *f)
+{
+    return container_of(f, struct flow_job, flow);
+}
+
+/* ---- connecting ---- */
+static void on_connection(struct bus_call *c)
+{
+    struct flow_job *j = c->data;
+    int rc = c->rc;
+    struct err e = c->err;
+    if (rc == 0) {
+        Kiln__GetConnectionRep *rep =
+            bus_unpack(&kiln__get_connection_rep__descriptor, &j->flow.arena, c->reply, &e);
+        rc = rep ? builder_conn_make(j->b, j->job->environment, j->job->target->connection, rep,
+                                     &j->conn, &e)
+                 : e.code;
+    }
+    flow_resume(&j->flow, rc, &e);
+}
+
+enum flow_next job_connect(struct flow *f, unsigned next, unsigned end)
+{
+    struct flow_job *j = job_of(f);
+    if (f->entered) {
+        j->conn = builder_conn_find(j->b, j->job->environment, j->job->target->connection,
+                                    j->job->config_epoch);
+        if (j->conn) {
+            return flow_goto(f, next);
+        }
+        kiln__get_connection_req__init(&j->connection_req);
+        j->connection_req.environment = j->job->environment;
+        j->connection_req.name = j->job->target->connection;
+        j->call = (struct bus_call){.kind = BUS_GET_CONNECTION,
+                                    .request = &j->connection_req.base,
+                                    .done = on_connection,
+                                    .data = j};
+        int rc = bus_call_start(j->b->bus, &j->call);
+        if (rc == 0) {
+            return FLOW_WAIT;
+        }
+        f->rc = rc;
+    }
+    if (f->rc) {
+        j->error = f->err;
+        j->error.code = f->rc;
+        j->outcome = j->stop ? KILN__OUTCOME__OUTCOME_CANCELLED : KILN__OUTCOME__OUTCOME_FAILED;
+        return flow_goto(f, end);
+    }
+    return flow_goto(f, next);
+}
+
+/* ---- operations ---- */
+void job_on_op(struct wh_op *op)
+{
+    struct flow_job *j = op->data;
+    j->op_running = false;
+    flow_resume(&j->flow, op->rc, &op->err);
+}
+
+void job_cancel_op(struct flow *f)
+{
+    struct flow_job *j = job_of(f);
+    j->op.wh->ops->cancel(&j->op);
+}
+
+struct wh_op *job_op(struct flow_job *j)
+{
+    j->op =
+        (struct wh_op){.wh = j->conn->wh, .arena = &j->flow.arena, .data = j, .done = job_on_op};
+    j->op_running = true;
+    return &j->op;
+}
+
+enum flow_next job_failed(struct flow *f, unsigned report, Kiln__Outcome outcome)
+{
+    struct flow_job *j = job_of(f);
+    j->error = f->err;
+    j->error.code = f->rc ? f->rc : ERR_INTERNAL;
+    j->outcome = outcome;
+    for (size_t i = 0; j->conn && j->conn->secrets && j->conn->secrets[i]; i++) {
+        err_scrub(&j->error, j->conn->secrets[i]);
+    }
+    return flow_goto(f, report);
+}
+
+/* ---- reporting ---- */
+static void fill_columns(struct flow_job *j)
+{
+    const struct wh_columns *in = &j->facts.columns;
+    Kiln__Column **list = arena_zalloc(&j->flow.arena, (in->n + 1) * sizeof(*list));
+    for (size_t i = 0; i < in->n; i++) {
+        list[i] = arena_alloc(&j->flow.arena, sizeof(**list));
+        kiln__column__init(list[i]);
+        list[i]->name = bus_str(in->items[i].name);
+        list[i]->type = bus_str(in->items[i].data_type);
+        list[i]->element_type = bus_str(in->items[i].element_type);
+        list[i]->nullable = in->items[i].nullable;
+    }
+    j->finish_req.columns = list;
+    j->finish_req.n_columns = in->n;
+}
+
+static void fill_report(struct flow_job *j)
+{
+    Kiln__FinishJobReq *q = &j->finish_req;
+    kiln__finish_job_req__init(q);
+    q->token = j->job->token;
+    q->outcome = j->outcome;
+    q->rows = j->facts.rows;
+    q->bytes = j->facts.bytes;
+    q->data_as_of_us = j->facts.data_as_of_us;
+    q->took_ms = (uint32_t)ms_sub(loop_now(j->b->loop), j->started).v;
+    fill_columns(j);
+    if (j->error.code) {
+        kiln__job_error__init(&j->finish_error);
+        j->finish_error.code = j->error.code;
+        j->finish_error.sqlstate = j->error.sqlstate;
+        j->finish_error.class_ = bus_str(err_class_name(err_code_class(j->error.code)));
+        j->finish_error.text = bus_str(err_text(&j->error));
+        q->error = &j->finish_error;
+    }
+    if (j->facts.fence.exists) {
+        kiln__fence_state__init(&j->finish_fence);
+        j->finish_fence.claim = j->facts.fence.claim;
+        j->finish_fence.published = j->facts.fence.published;
+        j->finish_fence.generation = bus_str(j->facts.fence.generation);
+        j->finish_fence.build_id = bus_str(j->facts.fence.build_id);
+        j->finish_fence.row_count = (uint64_t)j->facts.fence.rows;
+        j->finish_fence.data_as_of_us = j->facts.fence.data_as_of_us;
+        j->finish_fence.still_there = j->facts.fence.still_there;
+        q->fence = &j->finish_fence;
+    }
+}
+
+static void on_reported(struct bus_call *c)
+{
+    struct flow_job *j = c->data;
+    flow_resume(&j->flow, c->rc, &c->err);
+}
+
+/* Repeated without end while the planner is away: by now the data is durable, only the record is
+ * missing (protocol.md 5, step 5). */
+enum flow_next job_report(struct flow *f, unsigned end)
+{
+    struct flow_job *j = job_of(f);
+    if (!f->entered) {
+        bool final = f->rc == 0 || f->rc == ERR_LEASE_LOST ||
+                     err_code_class(f->rc) == ERR_CLASS_PERMANENT || f->rc == ERR_SHUTDOWN;
+        if (final) {
+            return flow_goto(f, end);
+        }
+        f->entered = true;
+    }
+    if (j->finish_req.token == 0) {
+        fill_report(j);
+        random_bytes(j->finish_id, sizeof(j->finish_id));
+    }
+    j->stage = "report";
+    j->call = (struct bus_call){.kind = BUS_FINISH_JOB,
+                                .request = &j->finish_req.base,
+                                .timeout = MS(10000),
+                                .done = on_reported,
+                                .data = j};
+    memcpy(j->call.request_id, j->finish_id, sizeof(j->finish_id));
+    int rc = bus_call_start(j->b->bus, &j->call);
+    return rc ? flow_goto(f, end) : FLOW_WAIT;
+}
+
+/* ---- life of a job ---- */
+static void on_end(struct flow *f)
+{
+    struct flow_job *j = job_of(f);
+    struct builder *b = j->b;
+    bool ok = j->outcome == KILN__OUTCOME__OUTCOME_SUCCEEDED;
+    metric_add(ok ? b->m_jobs_ok : b->m_jobs_failed, 1);
+    if (ok) {
+        metric_add(b->m_rows, (double)j->facts.rows);
+    }
+    log_info("job.end", "job=%llu token=%llu kind=%d outcome=%d rows=%llu took_ms=%lld error=%s",
+             (unsigned long long)j->job->job, (unsigned long long)j->job->token, (int)j->job->kind,
+             (int)j->outcome, (unsigned long long)j->facts.rows,
+             (long long)ms_sub(loop_now(b->loop), j->started).v,
+             log_q(j->error.code ? err_text(&j->error) : ""));
+    list_del(&j->link);
+    builder_conn_put(b, j->conn);
+    builder_job_ended(b);
+    free(j);
+}
+
+static const struct flow_type *type_of(Kiln__JobKind kind)
+{
+    switch (kind) {
+    case KILN__JOB_KIND__JOB_BUILD:
+        return &flow_build_type;
+    case KILN__JOB_KIND__JOB_RESOLVE:
+        return &flow_resolve_type;
+    case KILN__JOB_KIND__JOB_DROP:
+        return &flow_drop_type;
+    case KILN__JOB_KIND__JOB_SWEEP:
+        return &flow_sweep_type;
+    default:
+        return NULL;
+    }
+}
+
+void flow_job_start(struct builder *b, const Kiln__Job *job)
+{
+    const struct flow_type *type = type_of(job->kind);
+    if (!type || !job->target) {
+        log_error("job.unknown", "job=%llu kind=%d: left to its lease's end",
+                  (unsigned long long)job->job, (int)job->kind);
+        return;
+    }
+    struct flow_job *j = xcalloc(1, sizeof(*j));
+    j->b = b;
+    j->started = loop_now(b->loop);
+    j->stage = "connect";
+    list_add_tail(&b->jobs, &j->link);
+    b->running++;
+    snprintf(j->flow.id, sizeof(j->flow.id), "%llu/%llu", (unsigned long long)job->job,
+             (unsigned long long)job->token);
+    j->flow.on_end = on_end;
+    flow_start(&j->flow, type, loop_flows(b->loop), NULL);
+    size_t len = kiln__job__get_packed_size(job);
+    uint8_t *packed = arena_alloc(&j->flow.arena, len);
+    kiln__job__pack(job, packed);
+    j->job = bus_unpack(&kiln__job__descriptor, &j->flow.arena, slice_make(packed, len), NULL);
+    must(j->job != NULL);
+    j->table = (struct wh_table){.name = {j->job->target->schema, j->job->target->table},
+                                 .target_key = j->job->target->target_key,
+                                 .owner = *bus_installation(b->bus),
+                                 .generation = j->job->generation,
+                                 .build_id = j->job->target->build_id};
+    log_info("job.start", "job=%llu token=%llu kind=%d source=%s target=%s",
+             (unsigned long long)job->job, (unsigned long long)job->token, (int)job->kind,
+             log_q(job->source_name), log_q(job->target->physical));
+}
+
+void flow_job_stop(struct flow_job *j, bool lost)
+{
+    bool first = !j->stop && !j->lost;
+    j->lost = j->lost || lost;
+    j->stop = j->stop || !lost;
+    if (first) {
+        log_info("job.stop", "token=%llu reason=%s", (unsigned long long)j->job->token,
+                 lost ? "lease lost" : "stop asked");
+        flow_cancel(&j->flow);
+    }
+}

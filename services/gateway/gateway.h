@@ -1,4 +1,5 @@
-/* The gateway: what it owns. Front door for people and programs; its binder keeps bindings, its query half answers from them. */
+/* The gateway: what it owns. Front door for people and programs; its binder keeps bindings, its
+ * query half answers from them. */
 #pragma once
 #include "common/base/map.h"
 #include "common/bus/bus.h"
@@ -15,25 +16,29 @@
 
 struct gw_settings { /* conf.c has the table */
     const char *log_level, *log_format;
-    const char *instance;          /* "gateway-1" */
-    const char *listen;            /* HTTP address: "127.0.0.1:4000" or "unix:/path" */
-    bool trusted_network;          /* off loopback is allowed without TLS and a key (decisions 3.7) */
+    const char *instance; /* "gateway-1" */
+    const char *listen;   /* HTTP address: "127.0.0.1:4000" or "unix:/path" */
+    bool trusted_network; /* off loopback is allowed without TLS and a key (decisions 3.7) */
     const char *planner_call, *planner_event; /* bus URLs */
-    const char *redis;             /* "unix:/path" or "host:port" */
-    const char *state_dir;         /* packages and last sets on disk */
+    const char *redis;                        /* "unix:/path" or "host:port" */
+    const char *state_dir;                    /* packages and last sets on disk */
     const char *node, *compiler_bundle;
     int64_t compiler_children;
-    const char *secret_key, *bus_key; /* hex or base64 of 32 bytes; from KILN_SECRET_KEY, KILN_BUS_KEY */
-    int64_t warehouse_sessions;    /* per connection; 8 */
-    int64_t max_query_rows, default_row_limit, max_response_bytes, query_timeout_ms, max_concurrent_queries; /* spec 1.5 variables */
-    int64_t query_cache_entries;   /* compile cache; 4,096 */
-    bool scheduler_accepted;       /* PUBLISHER_LOCAL_MATERIALIZATION_SCHEDULER: accepted, not built yet */
+    const char *secret_key,
+        *bus_key;               /* hex or base64 of 32 bytes; from KILN_SECRET_KEY, KILN_BUS_KEY */
+    int64_t warehouse_sessions; /* per connection; 8 */
+    int64_t max_query_rows, default_row_limit, max_response_bytes, query_timeout_ms,
+        max_concurrent_queries;  /* spec 1.5 variables */
+    int64_t query_cache_entries; /* compile cache; 4,096 */
+    bool
+        scheduler_accepted; /* PUBLISHER_LOCAL_MATERIALIZATION_SCHEDULER: accepted, not built yet */
 };
 
-/* ---- one package as it is served: immutable, counted (owners: the registry, and every query that uses it) ---- */
-struct gw_binding {                /* one baked table in force */
+/* ---- one package as it is served: immutable, counted (owners: the registry, and every query that
+ * uses it) ---- */
+struct gw_binding { /* one baked table in force */
     const char *source_id, *source_name, *model, *build_id, *entity_id, *connection;
-    const char *physical;          /* "schema"."table" */
+    const char *physical; /* "schema"."table" */
     struct wh_name name;
     const char *target_key, *generation;
     uint64_t token;
@@ -44,29 +49,29 @@ struct gw_binding {                /* one baked table in force */
 struct gw_unbaked {
     const char *source_id, *code, *text;
 };
-struct gw_source {                 /* every persist source of the package, from its plan: for reasons in receipts */
+struct gw_source { /* every persist source of the package, from its plan: for reasons in receipts */
     const char *source_id, *name, *model, *build_id, *connection;
-    const char *refused_reason;    /* NULL: plannable */
+    const char *refused_reason; /* NULL: plannable */
 };
 struct gw_package {
     unsigned refs;
     uint64_t unit, epoch;
-    char load_id[64];              /* also the compiler's load id */
+    char load_id[64]; /* also the compiler's load id */
     const char *environment, *name, *version, *cause, *run;
-    const char *package_json;      /* GET packages/{p} without binding fields */
+    const char *package_json; /* GET packages/{p} without binding fields */
     struct gw_binding *bindings;
     size_t n_bindings;
     struct gw_unbaked *unbaked;
     size_t n_unbaked;
     struct gw_source *sources;
     size_t n_sources;
-    const char *const *models;     /* paths of .malloy files */
+    const char *const *models; /* paths of .malloy files */
     size_t n_models;
     const char *const *notebooks;
     size_t n_notebooks;
-    struct map by_build;           /* build id -> struct gw_binding * */
-    struct arena arena;            /* holds all of it */
-    uint64_t running;              /* queries that hold it now (for oldest_in_use) */
+    struct map by_build; /* build id -> struct gw_binding * */
+    struct arena arena;  /* holds all of it */
+    uint64_t running;    /* queries that hold it now (for oldest_in_use) */
 };
 struct gw_package *gw_package_ref(struct gw_package *p);
 void gw_package_unref(struct gw_package *p);
@@ -98,8 +103,10 @@ struct gateway {
 /* The package in force, or NULL. Borrowed: take a reference to keep it over a wait. */
 struct gw_package *gw_binder_find(struct gateway *g, const char *environment, const char *package);
 /* All packages in force of an environment (NULL: all). Borrowed. */
-size_t gw_binder_list(struct gateway *g, const char *environment, struct gw_package **out, size_t max);
-/* Waits until the package is in force with an epoch >= min (0: with any), or until `wait` is over; then fn (on the loop, later). */
+size_t gw_binder_list(struct gateway *g, const char *environment, struct gw_package **out,
+                      size_t max);
+/* Waits until the package is in force with an epoch >= min (0: with any), or until `wait` is over;
+ * then fn (on the loop, later). */
 struct gw_wait {
     char environment[128], package[128];
     uint64_t min_epoch;
@@ -111,33 +118,43 @@ struct gw_wait {
     struct loop_timer timer;
 };
 void gw_binder_wait(struct gateway *g, struct gw_wait *w);
-/* A baked table was missing or superseded at query time: the planner is told with the next report. */
-void gw_binder_broken(struct gateway *g, const struct gw_package *p, const struct gw_binding *b, const char *code);
+/* A baked table was missing or superseded at query time: the planner is told with the next report.
+ */
+void gw_binder_broken(struct gateway *g, const struct gw_package *p, const struct gw_binding *b,
+                      const char *code);
 
-/* ---- conns.h: warehouse connections of environments, made on first use, remade when the config epoch grows ---- */
+/* ---- conns.h: warehouse connections of environments, made on first use, remade when the config
+ * epoch grows ---- */
 struct gw_conn_get {
     const char *environment, *name; /* borrowed until done */
     void (*done)(struct gw_conn_get *q);
     void *data;
-    int rc;                         /* ERR_NOT_FOUND, ERR_WH_NO_DRIVER, ERR_WH_CONNECT (planner away and not known yet) */
+    int rc; /* ERR_NOT_FOUND, ERR_WH_NO_DRIVER, ERR_WH_CONNECT (planner away and not known yet) */
     struct err err;
-    struct wh *wh;                  /* stays valid until gw_conn_put */
+    struct wh *wh; /* stays valid until gw_conn_put */
     void *impl;
 };
 void gw_conn_get_start(struct gateway *g, struct gw_conn_get *q);
 void gw_conn_put(struct gateway *g, struct wh *wh);
-/* Opens a sealed connection object (planner's, or of a request) with KILN_SECRET_KEY; JSON text into out. */
-int gw_unseal(const struct gateway *g, struct slice nonce, struct slice sealed, struct buf *out, struct err *e) MUST_USE;
+/* Opens a sealed connection object (planner's, or of a request) with KILN_SECRET_KEY; JSON text
+ * into out. */
+int gw_unseal(const struct gateway *g, struct slice nonce, struct slice sealed, struct buf *out,
+              struct err *e) MUST_USE;
 void gw_seal(const struct gateway *g, struct slice plain, uint8_t nonce[12], struct buf *out);
 
 /* ---- rest ---- */
 /* Every HTTP request that health and metrics did not take. Answers exactly once. */
 void rest_publisher_handle(struct gateway *g, struct http_req *r);
-/* query/: POST models/{path}/query and /compile, GET models, models/{path}, sqlQuery, connections/test. They answer r. */
-void gw_query_handle(struct gateway *g, struct http_req *r, struct gw_package *p, const char *model);
-void gw_compile_handle(struct gateway *g, struct http_req *r, struct gw_package *p, const char *model);
-void gw_model_handle(struct gateway *g, struct http_req *r, struct gw_package *p, const char *model);
-void gw_sql_query_handle(struct gateway *g, struct http_req *r, const char *environment, const char *connection);
+/* query/: POST models/{path}/query and /compile, GET models, models/{path}, sqlQuery,
+ * connections/test. They answer r. */
+void gw_query_handle(struct gateway *g, struct http_req *r, struct gw_package *p,
+                     const char *model);
+void gw_compile_handle(struct gateway *g, struct http_req *r, struct gw_package *p,
+                       const char *model);
+void gw_model_handle(struct gateway *g, struct http_req *r, struct gw_package *p,
+                     const char *model);
+void gw_sql_query_handle(struct gateway *g, struct http_req *r, const char *environment,
+                         const char *connection);
 void gw_connection_test_handle(struct gateway *g, struct http_req *r);
 /* Makes / ends the parts (service_part start and close). */
 int gw_binder_start(struct service *s, struct err *e);

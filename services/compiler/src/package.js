@@ -51,9 +51,10 @@ class Package {
         };
     }
 
-    // True when `load` is a further round of needs: this load again, with more schemas.
+    // True when `load` is this one again, perhaps with more schemas: a further round of needs, or a
+    // replay. What is compiled then stays compiled.
     continues(load) {
-        return !this.ready && this.identity === identityOf(load) && this.schemas.within(load);
+        return this.identity === identityOf(load) && this.schemas.within(load);
     }
 
     // Compiles every model; returns what is missing, or undefined when all is answered.

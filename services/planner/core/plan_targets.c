@@ -112,7 +112,7 @@ static void collect_reads(struct plan_making *m)
         const Kiln__Mc__Model *model = m->in->loaded->models[i];
         for (size_t k = 0; k < model->n_reads_tables; k++) {
             struct slice path = slice_of(model->reads_tables[k]), connection;
-            if (!slice_cut(&path, '\x1f', &connection)) {
+            if (!slice_cut(&path, '\x1f', &connection) || path.len == 0) {
                 continue;
             }
             struct plan_name name;

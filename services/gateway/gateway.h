@@ -53,8 +53,10 @@ struct gw_source { /* every persist source of the package, from its plan: for re
     const char *source_id, *name, *model, *build_id, *connection;
     const char *refused_reason; /* NULL: plannable */
 };
+struct gw_load; /* what a package's files compile to; shared by its packages over epochs */
 struct gw_package {
     unsigned refs;
+    struct gw_load *load;
     uint64_t unit, epoch;
     char load_id[64]; /* also the compiler's load id */
     const char *environment, *name, *version, *cause, *run;

@@ -182,7 +182,7 @@ static enum flow_next step_catalog(struct flow *flow)
                : err_set(&e, ERR_NOT_FOUND, "it does not exist in the environment");
     if (rc) {
         ask_failed(f, name, rc, err_text(&e));
-        return FLOW_AGAIN;
+        return flow_goto(flow, CATALOG);
     }
     struct wh_name *names = arena_zalloc(&flow->arena, (plan->n_targets + 1) * sizeof(*names));
     f->n_asked = 0;

@@ -1,4 +1,5 @@
-/* Deep copies of what crosses the coordinator's border: into the arena of a call, or interned for good. */
+/* Deep copies of what crosses the coordinator's border: into the arena of a call, or interned for
+ * good. */
 #include "services/planner/core/coord_internal.h"
 
 const char *const *strings_copy(struct arena *a, const char *const *list, size_t n)

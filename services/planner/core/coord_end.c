@@ -1,4 +1,5 @@
-/* The end of a run: what becomes of its unit's bindings, and when it counts as bound (protocol.md 4 to 6, decisions 5.1). */
+/* The end of a run: what becomes of its unit's bindings, and when it counts as bound (protocol.md 4
+ * to 6, decisions 5.1). */
 #include "services/planner/core/coord_internal.h"
 
 /* ---- the set a run leaves behind ---- */
@@ -40,7 +41,8 @@ static void draft_source(struct draft *d, const struct plan_item *it, size_t at,
 
 static bool place_holds_other(const struct target *own)
 {
-    list_for_each (it, &own->place->targets) {
+    list_for_each(it, &own->place->targets)
+    {
         const struct target *x = list_entry(it, struct target, link);
         if (x != own && target_current(x)) {
             return true;

@@ -1,4 +1,5 @@
-/* What builders report: the grant, the end of an attempt, the answer of a resolve (protocol.md 4, 5). */
+/* What builders report: the grant, the end of an attempt, the answer of a resolve (protocol.md 4,
+ * 5). */
 #include "services/planner/core/coord_internal.h"
 
 static void take_facts(struct turn *t, struct attempt *a, const struct coord_facts *f,
@@ -126,7 +127,8 @@ static void finish_build(struct turn *t, struct job *j, struct attempt *a,
 /* ---- resolves ---- */
 static struct attempt *attempt_of_job(const struct job *j, uint64_t token)
 {
-    list_for_each (it, &j->attempt_list) {
+    list_for_each(it, &j->attempt_list)
+    {
         struct attempt *a = list_entry(it, struct attempt, link);
         if (a->token == token && !a->is_resolve && a->has_facts && a->state == ATTEMPT_LOST) {
             return a;

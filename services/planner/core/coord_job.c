@@ -1,4 +1,5 @@
-/* Jobs between ready and their end: readiness, retry, what a lost lease means, who waits for whom. */
+/* Jobs between ready and their end: readiness, retry, what a lost lease means, who waits for whom.
+ */
 #include "services/planner/core/coord_internal.h"
 
 /* ---- life ---- */
@@ -23,8 +24,7 @@ static void child_add(struct job *parent, struct job *child)
 {
     if (parent->n_children == parent->cap_children) {
         parent->cap_children = parent->cap_children ? parent->cap_children * 2 : 4;
-        parent->children =
-            xrealloc(parent->children, parent->cap_children * sizeof(struct job *));
+        parent->children = xrealloc(parent->children, parent->cap_children * sizeof(struct job *));
     }
     parent->children[parent->n_children++] = child;
 }
@@ -64,7 +64,8 @@ static void attempt_free(struct coord *c, struct attempt *a)
 
 void job_free(struct coord *c, struct job *j)
 {
-    list_for_each (it, &j->attempt_list) {
+    list_for_each(it, &j->attempt_list)
+    {
         attempt_free(c, list_entry(it, struct attempt, link));
     }
     map_del_u64(&c->jobs, j->id);
@@ -93,7 +94,8 @@ struct attempt *attempt_add(struct coord *c, struct job *j, uint64_t token)
 
 struct attempt *job_published(const struct job *j)
 {
-    list_for_each (it, &j->attempt_list) {
+    list_for_each(it, &j->attempt_list)
+    {
         struct attempt *a = list_entry(it, struct attempt, link);
         if (!a->is_resolve && a->state == ATTEMPT_SUCCEEDED) {
             return a;
@@ -154,7 +156,8 @@ void job_ended(struct turn *t, struct job *j)
     }
 }
 
-/* A drop that did not come about: nobody knows what the name holds, so it is built anew by whoever needs it. */
+/* A drop that did not come about: nobody knows what the name holds, so it is built anew by whoever
+ * needs it. */
 static void drop_given_up(struct turn *t, struct job *j)
 {
     struct generation *g = generation_find(t->c, j->generation);
@@ -259,7 +262,8 @@ void job_retry(struct turn *t, struct job *j, int code, const char *text)
 static int resolves_failed(const struct job *j)
 {
     int n = 0;
-    list_for_each (it, &j->attempt_list) {
+    list_for_each(it, &j->attempt_list)
+    {
         const struct attempt *a = list_entry(it, struct attempt, link);
         n += a->is_resolve && a->state != ATTEMPT_SUCCEEDED;
     }

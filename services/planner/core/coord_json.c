@@ -1,4 +1,5 @@
-/* JSON that the core keeps in the run store for itself: targets, facts of attempts, the plan of a run, what an ended run names. */
+/* JSON that the core keeps in the run store for itself: targets, facts of attempts, the plan of a
+ * run, what an ended run names. */
 #include "services/planner/core/coord_internal.h"
 
 char *json_keep(struct arena *a, json_t *v)
@@ -98,7 +99,8 @@ static struct core_columns columns_from_json(struct coord *c, const json_t *list
     return out;
 }
 
-/* An attempt's progress column: stage and counts while it works, the facts once it was granted or has finished. */
+/* An attempt's progress column: stage and counts while it works, the facts once it was granted or
+ * has finished. */
 char *facts_text(struct arena *a, const struct attempt *at)
 {
     json_t *v = json_object();

@@ -1,10 +1,12 @@
-/* What a run says about itself: manifest, manifest entries, metadata, error text (spec/malloy-persistence.md 3.3, 3.5, 3.7). */
+/* What a run says about itself: manifest, manifest entries, metadata, error text
+ * (spec/malloy-persistence.md 3.3, 3.5, 3.7). */
 #include "services/planner/core/coord_internal.h"
 
 /* ---- outcome of one target ---- */
 static struct outcome outcome_failed(const char *reason, int code)
 {
-    return (struct outcome){.kind = OUT_FAILED, .rows = -1, .took_ms = -1, .reason = reason, .code = code};
+    return (struct outcome){
+        .kind = OUT_FAILED, .rows = -1, .took_ms = -1, .reason = reason, .code = code};
 }
 
 static struct outcome outcome_recorded(enum outcome_kind kind, const struct core_generation *g)
@@ -59,7 +61,10 @@ struct counts run_counts(const struct coord *c, const struct run *r)
     struct counts n = {.refused = (int64_t)r->n_refusals};
     for (size_t i = 0; i < r->n_items; i++) {
         const struct plan_item *it = &r->items[i];
-        if (it->job && (!job_state_ended(it->job->state) || it->job->state == JOB_CANCELLED)) {
+        const struct job *j = it->job;
+        bool undecided = j ? !job_state_ended(j->state) || j->state == JOB_CANCELLED
+                           : it->p.action == PLAN_BUILD;
+        if (undecided) {
             continue;
         }
         enum outcome_kind kind = outcome_of(c, it).kind;
@@ -93,10 +98,9 @@ static void set_time(json_t *v, const char *key, int64_t unix_us)
     int64_t y, m, d;
     civil_from_days(days, &y, &m, &d);
     auto_buf struct buf text = {0};
-    buf_addf(&text, "%04lld-%02lld-%02lldT%02lld:%02lld:%02lld.%03lldZ", (long long)y,
-             (long long)m, (long long)d, (long long)(rest / 3600000),
-             (long long)(rest / 60000 % 60), (long long)(rest / 1000 % 60),
-             (long long)(rest % 1000));
+    buf_addf(&text, "%04lld-%02lld-%02lldT%02lld:%02lld:%02lld.%03lldZ", (long long)y, (long long)m,
+             (long long)d, (long long)(rest / 3600000), (long long)(rest / 60000 % 60),
+             (long long)(rest / 1000 % 60), (long long)(rest % 1000));
     json_set_str(v, key, buf_str(&text));
 }
 
@@ -192,7 +196,8 @@ static json_t *failure_of_item(const struct plan_item *it, const struct outcome 
     return v;
 }
 
-/* A binding that this run left as it was: other sources of the package, in a run that named some. */
+/* A binding that this run left as it was: other sources of the package, in a run that named some.
+ */
 static json_t *entry_of_binding(const struct core_binding *b)
 {
     struct outcome out = outcome_recorded(OUT_CARRIED, &b->generation);
@@ -214,7 +219,9 @@ void row_entry(struct turn *t, const struct run *r, const struct plan_item *it)
         .generation = failed ? NULL : arena_strdup(a, out.generation),
         .place = it->target->place->id,
         .source_id = arena_strdup(a, it->p.source_id),
-        .outcome = failed ? "failed" : out.kind == OUT_BUILT ? "built" : "carried",
+        .outcome = failed                  ? "failed"
+                   : out.kind == OUT_BUILT ? "built"
+                                           : "carried",
         .entry = json_keep(a, v),
     };
 }

@@ -1,4 +1,5 @@
-/* Runs from their creation to the jobs: create, plan, stop, progress. Their end is coord_end.c, their deletion coord_delete.c. */
+/* Runs from their creation to the jobs: create, plan, stop, progress. Their end is coord_end.c,
+ * their deletion coord_delete.c. */
 #include "services/planner/core/coord_internal.h"
 
 #include <stdio.h>
@@ -24,7 +25,8 @@ static void run_name(struct coord *c, struct coord_now now, char out[RUN_ID])
 
 static struct run *run_of_request(const struct unit *u, const uint8_t *request_id)
 {
-    list_for_each (it, &u->runs) {
+    list_for_each(it, &u->runs)
+    {
         struct run *r = list_entry(it, struct run, unit_link);
         if (request_id && r->has_request_id && memcmp(r->request_id, request_id, 16) == 0) {
             return r;
@@ -44,7 +46,11 @@ struct run *run_new(struct coord *c, struct unit *u, const char *id)
     list_init(&r->todo_link);
     list_init(&r->ending_link);
     list_init(&r->ended_link);
-    list_add_tail(&u->runs, &r->unit_link);
+    struct list *before = u->runs.prev; /* by id, that is by time */
+    while (before != &u->runs && strcmp(list_entry(before, struct run, unit_link)->id, r->id) > 0) {
+        before = before->prev;
+    }
+    list_add_head(before, &r->unit_link);
     map_put(&c->runs, slice_of(r->id), r);
     return r;
 }
@@ -175,7 +181,8 @@ int coord_run_plan_failed(struct coord *c, struct coord_now now, const char *run
     return 0;
 }
 
-/* A plan that cannot be carried out is the planner's mistake; one that is out of date is nobody's. */
+/* A plan that cannot be carried out is the planner's mistake; one that is out of date is nobody's.
+ */
 static int plan_check(const struct turn *t, const struct run *r, const struct run_plan *p)
 {
     struct map places;
@@ -241,9 +248,9 @@ static void item_fail_by_parent(struct run *r, struct plan_item *it)
         bool passed_on = strncmp(parent->p.fail_text, start, strlen(start)) == 0;
         it->p.action = PLAN_FAIL;
         it->p.fail_code = parent->p.fail_code;
-        it->p.fail_text = passed_on ? parent->p.fail_text
-                                    : arena_printf(&r->mem, "%s '%s' failed", start,
-                                                   parent->p.source_name);
+        it->p.fail_text =
+            passed_on ? parent->p.fail_text
+                      : arena_printf(&r->mem, "%s '%s' failed", start, parent->p.source_name);
     }
 }
 
@@ -263,8 +270,12 @@ static void plan_take(struct turn *t, struct run *r, const struct run_plan *p)
     for (size_t i = 0; i < p->n_refusals; i++) {
         const struct plan_refusal *f = &p->refusals[i];
         r->refusals[i] = (struct plan_refusal){
-            arena_strdup(a, f->source_id), arena_strdup(a, f->name),   arena_strdup(a, f->model),
-            arena_strdup(a, f->tier),      arena_strdup(a, f->reason), arena_strdup(a, f->message),
+            arena_strdup(a, f->source_id),
+            arena_strdup(a, f->name),
+            arena_strdup(a, f->model),
+            arena_strdup(a, f->tier),
+            arena_strdup(a, f->reason),
+            arena_strdup(a, f->message),
             f->authored,
         };
     }
@@ -328,7 +339,8 @@ static void job_make(struct turn *t, struct run *r, const struct plan_target *in
     insert_job(t, j);
 }
 
-/* Decisions 5.1: refused rollups never count; every authored source, or a named one, must be refused. */
+/* Decisions 5.1: refused rollups never count; every authored source, or a named one, must be
+ * refused. */
 static bool refusals_fail(const struct run_plan *p)
 {
     size_t refused = 0;
@@ -442,4 +454,39 @@ int coord_run_stop(struct coord *c, struct coord_now now, const char *run, struc
     }
     coord_turn_end(&t);
     return 0;
+}
+
+/* ---- progress ---- */
+static uint64_t job_rows(const struct job *j)
+{
+    uint64_t rows = 0;
+    list_for_each(it, &j->attempt_list)
+    {
+        const struct attempt *a = list_entry(it, struct attempt, link);
+        bool counts = list_linked(&a->live_link) || a->state == ATTEMPT_SUCCEEDED;
+        if (counts && !a->is_resolve) {
+            rows = a->has_facts ? (uint64_t)a->facts.rows : a->rows;
+        }
+    }
+    return rows;
+}
+
+char *coord_run_progress(const struct coord *c, const char *run, struct arena *a)
+{
+    const struct run *r = coord_find_run(c, run);
+    if (!r || !run_state_active(r->state)) {
+        return NULL;
+    }
+    uint64_t rows = r->rows_done;
+    size_t open = 0;
+    for (size_t i = 0; i < r->n_jobs; i++) {
+        rows += job_rows(r->jobs[i]);
+        open += !job_state_ended(r->jobs[i]->state);
+    }
+    json_t *v = json_object();
+    json_set_int(v, "targets", (int64_t)r->n_items);
+    json_set_int(v, "done", (int64_t)(r->n_items - open));
+    json_set_int(v, "rows", (int64_t)rows);
+    json_set_str(v, "stage", run_state_name(r->state));
+    return json_keep(a, v);
 }

@@ -76,8 +76,10 @@ void store_lost_now(struct store *s)
     }
     log_warn("store.lost", "code=%s why=%s", err_code_name(code), log_q(s->lost_why));
     store_tell_state(s, code == ERR_STORE_LEADER, s->lost_why);
-    s->ev.on_lost(s->ev.data, code, s->lost_why);
-    store_retry(s, true, s->lost_why);
+    if (!s->closing) {
+        s->ev.on_lost(s->ev.data, code, s->lost_why);
+    }
+    store_retry(s, true);
 }
 
 void store_lose(struct store *s, int code, const char *why)
@@ -103,9 +105,8 @@ static void on_again(struct loop_timer *t)
     compete_start(container_of(t, struct store, again));
 }
 
-void store_retry(struct store *s, bool failed, const char *why)
+void store_retry(struct store *s, bool failed)
 {
-    (void)why;
     if (s->closing) {
         store_close_step(s);
         return;
@@ -192,6 +193,10 @@ void store_close_step(struct store *s)
         give_up(s);
         return;
     }
+    if (s->is_pool_closing) {
+        return;
+    }
+    s->is_pool_closing = true;
     if (s->conn) {
         pgc_give(s->conn, false);
         s->conn = NULL;

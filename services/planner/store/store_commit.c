@@ -127,7 +127,11 @@ void queue_kick(struct store *s)
 static void on_kick(struct loop_task *t)
 {
     struct store *s = container_of(t, struct store, queue.kick);
-    end_all(&s->queue.refused, ERR_STORE_LEADER, "run store: this planner is not the leader");
+    if (s->closing) {
+        end_all(&s->queue.refused, ERR_SHUTDOWN, "run store: the planner is shutting down");
+    } else {
+        end_all(&s->queue.refused, ERR_STORE_LEADER, "run store: this planner is not the leader");
+    }
     queue_kick(s);
 }
 
@@ -139,6 +143,20 @@ void queue_init(struct store *s)
     list_init(&q->refused);
     arena_init(&q->arena);
     loop_task_init(&q->kick, on_kick, s);
+}
+
+void queue_close(struct store *s)
+{
+    list_move(&s->queue.waiting, &s->queue.refused);
+    loop_defer(s->loop, &s->queue.kick);
+}
+
+void queue_fini(struct store *s)
+{
+    struct store_queue *q = &s->queue;
+    must(list_empty(&q->waiting) && list_empty(&q->in_flight) && list_empty(&q->refused));
+    loop_task_cancel(&q->kick);
+    arena_fini(&q->arena);
 }
 
 struct commit_item *queue_add(struct store *s, struct store_op *op)

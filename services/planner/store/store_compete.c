@@ -57,13 +57,12 @@ static enum flow_next run_batch(struct store *s, int timeout_ms)
 
 static enum flow_next fail(struct flow *f)
 {
-    struct store *s = store_of(f);
-    struct err e = f->err;
-    int rc = f->rc;
-    if (s->compete.batch.impl || s->compete.batch.rc < 0) {
-        rc = store_fault(&s->compete.batch, &e);
+    struct err e;
+    int rc = store_fault(&store_of(f)->compete.batch, &e);
+    if (rc == 0) {
+        rc = err_set(&e, ERR_STORE, "run store: %s", err_text(&f->err));
     }
-    return flow_fail(f, END, rc < 0 ? rc : ERR_STORE, "%s", err_text(&e));
+    return flow_fail(f, END, rc, "%s", e.text);
 }
 
 static enum flow_next step_hold(struct flow *f)
@@ -228,7 +227,7 @@ static const struct flow_step steps[] = {
     [TAKE] = {"TAKE", step_take, FLOW_TO(END), 0, cancel_batch, "the next term, unless the leader renewed", false},
     [END] = {"END", step_end, 0, 0, NULL, "keeps the session if it leads", false},
 };
-const struct flow_type store_compete_type = {"store_compete", steps, ARRAY_LEN(steps)};
+static const struct flow_type store_compete_type = {"store_compete", steps, ARRAY_LEN(steps)};
 
 static void on_end(struct flow *f)
 {
@@ -243,7 +242,7 @@ static void on_end(struct flow *f)
     if (f->final_rc < 0) {
         log_warn("store.unreachable", "why=%s", log_q(err_text(&f->err)));
         store_tell_state(s, false, err_text(&f->err));
-        store_retry(s, true, err_text(&f->err));
+        store_retry(s, true);
         return;
     }
     store_tell_state(s, true, c->won ? "leading" : "standing by");
@@ -251,7 +250,7 @@ static void on_end(struct flow *f)
         store_won(s);
         return;
     }
-    store_retry(s, false, NULL);
+    store_retry(s, false);
 }
 
 void compete_start(struct store *s)

@@ -39,7 +39,7 @@ struct store {
     store_pack_fn pack;
     void *pack_data;
 
-    bool migrated, leading, closing;
+    bool migrated, leading, closing, is_pool_closing;
     int told_state;        /* -1 nothing yet, 0 down, 1 up */
     uint64_t term;         /* ours, while leading */
     struct uuid installation;
@@ -72,11 +72,13 @@ void store_close_step(struct store *s); /* goes on closing when something ended 
 
 /* ---- store_compete.c ---- */
 void compete_start(struct store *s);
-void store_won(struct store *s); /* store.c: called when the flow ended with the leadership */
-void store_retry(struct store *s, bool failed, const char *why);
+void store_won(struct store *s);               /* store.c: called when the flow ended with the leadership */
+void store_retry(struct store *s, bool failed); /* store.c: soon, later each time it failed */
 
 /* ---- store_commit.c ---- */
 void queue_init(struct store *s);
+void queue_close(struct store *s); /* what waits fails with ERR_SHUTDOWN on the next turn */
+void queue_fini(struct store *s);
 void queue_kick(struct store *s);
 void queue_fail(struct store *s, int code, const char *why); /* everything that waits */
 struct commit_item {

@@ -1,0 +1,326 @@
+/* The binder's units: newest set known, package in force, waits for it. A set is applied only when its epoch is greater than the one in
+ * force, wherever it came from; one gateway never goes back (protocol.md 6). */
+#include "services/gateway/binder/binder.h"
+#include "common/log/log.h"
+
+static struct slice name_key(char *out, size_t cap, const char *environment, const char *name)
+{
+    snprintf(out, cap, "%s/%s", environment, name);
+    return slice_of(out);
+}
+
+static struct gw_unit *unit_get(struct gw_binder *b, uint64_t id)
+{
+    struct gw_unit *u = map_get_u64(&b->units, id);
+    if (!u) {
+        u = xcalloc(1, sizeof(*u));
+        u->id = id;
+        u->g = b->g;
+        map_put_u64(&b->units, id, u);
+    }
+    return u;
+}
+
+static void unit_name(struct gw_binder *b, struct gw_unit *u, const Kiln__BindingSet *set)
+{
+    char key[600];
+    if (u->name && strcmp(u->name, set->package) == 0 && strcmp(u->environment, set->environment) == 0) {
+        return;
+    }
+    if (u->name) {
+        map_del(&b->names, name_key(key, sizeof(key), u->environment, u->name));
+    }
+    free(u->name);
+    free(u->environment);
+    u->environment = xstrdup(set->environment);
+    u->name = xstrdup(set->package);
+    map_put(&b->names, name_key(key, sizeof(key), u->environment, u->name), u);
+}
+
+void binder_offer(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct slice packed)
+{
+    struct gw_unit *u = unit_get(b, unit);
+    if (epoch <= u->known) {
+        return;
+    }
+    struct arena a;
+    arena_init(&a);
+    struct err e = {0};
+    Kiln__BindingSet *set = bus_unpack(&kiln__binding_set__descriptor, &a, packed, &e);
+    if (!set || set->package_id != unit || set->epoch != epoch) {
+        log_error("binder.damaged", "unit=%llu epoch=%llu error=%s", (unsigned long long)unit, (unsigned long long)epoch, log_q(err_text(&e)));
+    } else {
+        unit_name(b, u, set);
+        u->known = epoch;
+        buf_clear(&u->packed);
+        buf_add_slice(&u->packed, packed);
+        binder_put_redis(u);
+        binder_advance(u);
+    }
+    arena_fini(&a);
+}
+
+/* ---- Redis ---- */
+static void on_put(struct cache_put *p)
+{
+    struct gw_unit *u = p->data ? map_get_u64(&((struct gw_binder *)p->data)->units, p->unit) : NULL;
+    if (u && p->rc == 0 && p->in_force > u->redis_epoch) {
+        u->redis_epoch = p->in_force;
+    }
+    free(p);
+}
+
+void binder_put_redis(struct gw_unit *u)
+{
+    if (!u->g->redis || u->known <= u->redis_epoch) {
+        return;
+    }
+    struct cache_put *p = xcalloc(1, sizeof(*p));
+    p->unit = u->id;
+    p->epoch = u->known;
+    p->packed = buf_slice(&u->packed);
+    p->done = on_put;
+    p->data = u->g->binder;
+    cache_put_start(u->g->redis, p);
+}
+
+/* ---- what is in force ---- */
+void binder_advance(struct gw_unit *u)
+{
+    uint64_t applied = u->in_force ? u->in_force->epoch : 0;
+    if (u->loading || u->known <= applied || u->failed_epoch == u->known || u->g->draining) {
+        return;
+    }
+    u->loading = flow_load_start(u);
+}
+
+static void wake_waits(struct gw_binder *b, const struct gw_unit *u, int rc)
+{
+    list_for_each (it, &b->waits) {
+        struct gw_wait *w = list_entry(it, struct gw_wait, link);
+        bool same = u->name && strcmp(w->package, u->name) == 0 && strcmp(w->environment, u->environment) == 0;
+        bool there = u->in_force && u->in_force->epoch >= w->min_epoch;
+        if (!same || (rc == 0 && !there)) {
+            continue;
+        }
+        list_del(&w->link);
+        loop_timer_stop(&w->timer);
+        w->rc = there ? 0 : rc;
+        w->done(w);
+    }
+}
+
+void binder_apply(struct gw_unit *u, struct gw_package *p)
+{
+    struct gw_binder *b = u->g->binder;
+    if (u->in_force && u->in_force->epoch >= p->epoch) {
+        gw_package_unref(p);
+        return;
+    }
+    struct gw_package *old = u->in_force;
+    u->in_force = p;
+    u->failed_epoch = 0;
+    u->failed_code[0] = '\0';
+    metric_add(b->m_applied, 1);
+    log_info("binder.applied", "environment=%s package=%s epoch=%llu load=%s bindings=%zu cause=%s", p->environment, p->name,
+             (unsigned long long)p->epoch, p->load_id, p->n_bindings, p->cause);
+    if (old) {
+        gw_package_unref(old);
+    }
+    binder_disk_set(b, u);
+    binder_report_now(b);
+    wake_waits(b, u, 0);
+}
+
+void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text)
+{
+    struct gw_binder *b = u->g->binder;
+    u->failed_epoch = epoch;
+    snprintf(u->failed_code, sizeof(u->failed_code), "%s", err_code_name(code));
+    snprintf(u->failed_text, sizeof(u->failed_text), "%s", text);
+    metric_add(b->m_failed, 1);
+    log_error("binder.failed", "environment=%s package=%s epoch=%llu error=%s", u->environment, u->name, (unsigned long long)epoch, log_q(text));
+    binder_report_now(b);
+    wake_waits(b, u, code);
+}
+
+static void unit_free(struct gw_binder *b, struct gw_unit *u)
+{
+    char key[600];
+    if (u->name) {
+        map_del(&b->names, name_key(key, sizeof(key), u->environment, u->name));
+    }
+    if (u->in_force) {
+        gw_package_unref(u->in_force);
+    }
+    buf_fini(&u->packed);
+    free(u->environment);
+    free(u->name);
+    free(u);
+}
+
+void binder_gone(struct gw_binder *b, uint64_t id)
+{
+    struct gw_unit *u = map_get_u64(&b->units, id);
+    if (!u || u->loading) {
+        return;
+    }
+    log_info("binder.gone", "environment=%s package=%s", u->environment ? u->environment : "", u->name ? u->name : "");
+    map_del_u64(&b->units, id);
+    binder_disk_forget(b, id);
+    unit_free(b, u);
+}
+
+/* ---- the face to the others ---- */
+struct gw_package *gw_binder_find(struct gateway *g, const char *environment, const char *package)
+{
+    char key[600];
+    struct gw_unit *u = map_get(&g->binder->names, name_key(key, sizeof(key), environment, package));
+    return u ? u->in_force : NULL;
+}
+
+size_t gw_binder_list(struct gateway *g, const char *environment, struct gw_package **out, size_t max)
+{
+    size_t n = 0;
+    for (struct map_iter it = map_begin(&g->binder->units); n < max && map_next(&it);) {
+        const struct gw_unit *u = it.value;
+        if (u->in_force && (!environment || strcmp(u->environment, environment) == 0)) {
+            out[n++] = u->in_force;
+        }
+    }
+    return n;
+}
+
+static void on_wait_over(struct loop_timer *t)
+{
+    struct gw_wait *w = container_of(t, struct gw_wait, timer);
+    list_del(&w->link);
+    struct gw_package *p = gw_binder_find(t->data, w->environment, w->package);
+    w->rc = p && p->epoch >= w->min_epoch ? 0 : ERR_TIMEOUT;
+    w->done(w);
+}
+
+void gw_binder_wait(struct gateway *g, struct gw_wait *w)
+{
+    struct gw_package *p = gw_binder_find(g, w->environment, w->package);
+    list_add_tail(&g->binder->waits, &w->link);
+    loop_timer_init(&w->timer, g->loop, on_wait_over, g);
+    loop_timer_start(&w->timer, p && p->epoch >= w->min_epoch ? MS(0) : w->wait);
+    binder_get_now(g->binder);
+}
+
+void gw_binder_broken(struct gateway *g, const struct gw_package *p, const struct gw_binding *bind, const char *code)
+{
+    struct gw_binder *b = g->binder;
+    for (size_t i = 0; i < b->n_broken; i++) {
+        if (b->broken[i].unit == p->unit && strcmp(b->broken[i].generation, bind->generation) == 0) {
+            return;
+        }
+    }
+    if (b->n_broken < ARRAY_LEN(b->broken)) {
+        b->broken[b->n_broken++] = (struct gw_broken){p->unit, xstrdup(bind->source_id), xstrdup(bind->generation), xstrdup(code)};
+        binder_report_now(b);
+    }
+}
+
+/* ---- Redis events ---- */
+static void on_set(void *data, uint64_t unit, uint64_t epoch, struct slice packed)
+{
+    struct gw_binder *b = data;
+    struct gw_unit *u = unit_get(b, unit);
+    u->redis_epoch = epoch;
+    binder_offer(b, unit, epoch, packed);
+}
+
+static void on_synced(void *data)
+{
+    struct gw_binder *b = data;
+    for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
+        binder_put_redis(it.value);
+    }
+}
+
+static void on_state(void *data, bool confirmed, const char *why)
+{
+    struct gw_binder *b = data;
+    metric_set(b->m_unconfirmed, confirmed ? 0 : 1);
+    health_set(b->g->service, "redis", false, confirmed, confirmed ? "" : why);
+    for (struct map_iter it = map_begin(&b->units); !confirmed && map_next(&it);) {
+        ((struct gw_unit *)it.value)->redis_epoch = 0; /* read again after the reconnect */
+    }
+}
+
+/* The cache needs the installation's id, which the first answer of the planner or the disk brings. */
+void binder_open_cache(struct gw_binder *b);
+void binder_open_cache(struct gw_binder *b)
+{
+    static const struct uuid none;
+    if (b->g->redis || uuid_eq(bus_installation(b->g->bus), &none)) {
+        return;
+    }
+    struct cache_events ev = {.data = b, .on_set = on_set, .on_synced = on_synced, .on_state = on_state};
+    struct err e = {0};
+    b->g->redis = cache_open(b->g->loop, b->g->set->redis, bus_installation(b->g->bus), &b->g->boot, &ev, &e);
+    if (!b->g->redis) {
+        service_fail(b->g->service, 1, "%s", err_text(&e));
+    }
+}
+
+/* ---- part ---- */
+int gw_binder_start(struct service *s, struct err *e)
+{
+    struct gateway *g = service_state(s);
+    (void)e;
+    struct gw_binder *b = xcalloc(1, sizeof(*b));
+    b->g = g;
+    g->binder = b;
+    map_init(&b->units);
+    map_init(&b->names);
+    list_init(&b->waits);
+    b->m_applied = metric_counter("publisher_materialization_manifest_bind_total", "", "binding sets applied");
+    b->m_failed = metric_counter("publisher_materialization_manifest_bind_degraded_total", "", "binding sets that could not be applied");
+    b->m_unconfirmed = metric_gauge("kiln_gateway_mirror_unconfirmed", "", "1 while Redis does not confirm the mirror");
+    binder_disk_read(b);
+    binder_open_cache(b);
+    binder_sync_start(b);
+    return 0;
+}
+
+static void finish_close(void *data)
+{
+    struct gateway *g = service_state(data);
+    struct gw_binder *b = g->binder;
+    if (g->redis) {
+        cache_free(g->redis);
+        g->redis = NULL;
+    }
+    for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
+        struct gw_unit *u = it.value;
+        if (u->loading) {
+            u->loading = NULL; /* the flow ends with the loop; it only touches what it owns */
+        }
+        map_del_u64(&b->units, u->id);
+        unit_free(b, u);
+    }
+    for (size_t i = 0; i < b->n_broken; i++) {
+        free(b->broken[i].source_id);
+        free(b->broken[i].generation);
+        free(b->broken[i].code);
+    }
+    map_fini(&b->units);
+    map_fini(&b->names);
+    free(b);
+    g->binder = NULL;
+    service_part_closed(data);
+}
+
+void gw_binder_close(struct service *s)
+{
+    struct gateway *g = service_state(s);
+    binder_sync_stop(g->binder);
+    if (g->redis) {
+        cache_close(g->redis, finish_close, s);
+    } else {
+        finish_close(s);
+    }
+}

@@ -134,6 +134,10 @@ START_TEST(violations_warn_at_a_load_and_reject_a_publish)
     ck_assert(has_text(p->load_error, "sharing= on source"));
     ck_assert(has_text(p->load_error, "; schedule= on source"));
     ck_assert_uint_eq(p->n_retired_options, 2);
+
+    pw.in.policy_untouched = true;
+    ck_assert_ptr_null(pw_plan()->load_error);
+    ck_assert(has_note(pw.plan.warnings, NULL, "schedule= on source 's'"));
 }
 END_TEST
 

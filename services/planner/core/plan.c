@@ -129,7 +129,7 @@ static void check_policy(struct plan_making *m)
     size_t n = policy_list(m->a, m->in->manifest, m->out, &list);
     for (size_t i = 0; i < n; i++) {
         plan_warn(m, NULL, NULL, list[i]);
-        if (m->in->publishing) {
+        if (m->in->publishing && !m->in->policy_untouched) {
             plan_fail_load(m, 400, "%s", list[i]);
         }
     }

@@ -25,6 +25,7 @@ struct plan_input {
     bool collision_enforce;               /* PERSIST_COLLISION_ENFORCE */
     const char *storage_mode;             /* off | write-only | on */
     bool publishing;                      /* strict gates: policy violations and collisions become load errors with status 400 */
+    bool policy_untouched;                /* a PATCH without scope and materialization: policy violations only warn even while publishing (P10) */
 };
 struct planned_source {
     const char *source_id, *name, *model, *declared_in; /* model: the walked file that reached it first */

@@ -167,6 +167,7 @@ static void run_shrink(struct coord *c, struct run *r, const struct draft *d, co
     arena_fini(&r->mem);
     r->mem = fresh;
     r->items = NULL;
+    r->n_items = 0;
     r->refusals = NULL;
     r->names = NULL;
     r->n_refusals = r->n_names = 0;
@@ -219,16 +220,6 @@ void run_fail(struct turn *t, struct run *r, const char *text, const char *manif
 void run_cancel(struct turn *t, struct run *r)
 {
     run_end_unbound(t, r, RUN_CANCELLED, "Cancelled", NULL);
-}
-
-static uint64_t rows_of(const struct run *r)
-{
-    uint64_t rows = 0;
-    for (size_t i = 0; i < r->n_jobs; i++) {
-        const struct attempt *a = job_published(r->jobs[i]);
-        rows += a && a->facts.rows > 0 ? (uint64_t)a->facts.rows : 0;
-    }
-    return rows;
 }
 
 void run_bind_start(struct turn *t, struct run *r)
@@ -289,7 +280,6 @@ static void run_bind(struct turn *t, struct run *r, const struct counts *n)
     bool changes = draft_changes(u, &d);
     const char *metadata = run_metadata(a, r, n, t->now.unix_us);
     struct row_run more = {.manifest = run_manifest(t, r, &d), .metadata = metadata};
-    r->rows_done = rows_of(r);
     struct draft kept = {.a = a};
     for (size_t i = 0; i < d.n; i++) { /* unit_set_make frees the set that d borrows from */
         struct core_binding copy = binding_copy(a, &d.items[i]);
@@ -321,4 +311,44 @@ void run_planned_end(struct turn *t, struct run *r)
     } else {
         run_bind(t, r, &n);
     }
+}
+
+/* ---- progress ---- */
+static uint64_t job_rows(const struct job *j)
+{
+    uint64_t rows = 0;
+    list_for_each(it, &j->attempt_list)
+    {
+        const struct attempt *a = list_entry(it, struct attempt, link);
+        bool counts = list_linked(&a->live_link) || a->state == ATTEMPT_SUCCEEDED;
+        if (counts && !a->is_resolve) {
+            rows = a->has_facts ? (uint64_t)a->facts.rows : a->rows;
+        }
+    }
+    return rows;
+}
+
+char *coord_run_progress(const struct coord *c, const char *run, struct arena *a)
+{
+    const struct run *r = coord_find_run(c, run);
+    if (!r || !run_state_active(r->state)) {
+        return NULL;
+    }
+    uint64_t rows = 0;
+    size_t open = 0;
+    for (size_t i = 0; i < r->n_held; i++) {
+        const struct generation *g = generation_find(c, r->held[i].generation.id);
+        rows += g ? (uint64_t)g->g.rows : 0;
+    }
+    for (size_t i = 0; i < r->n_jobs; i++) {
+        rows += job_rows(r->jobs[i]);
+        open += !job_state_ended(r->jobs[i]->state);
+    }
+    json_t *v = json_object();
+    size_t targets = r->state == RUN_BINDING ? r->n_held : r->n_items;
+    json_set_int(v, "targets", (int64_t)targets);
+    json_set_int(v, "done", (int64_t)(targets - open));
+    json_set_int(v, "rows", (int64_t)rows);
+    json_set_str(v, "stage", run_state_name(r->state));
+    return json_keep(a, v);
 }

@@ -2,8 +2,6 @@
  * their deletion coord_delete.c. */
 #include "services/planner/core/coord_internal.h"
 
-#include <stdio.h>
-
 /* ---- create ---- */
 /* Milliseconds and nine digits of a counter, so that ids sort by time as text (decisions 7.7). */
 static void run_name(struct coord *c, struct coord_now now, char out[RUN_ID])
@@ -20,7 +18,12 @@ static void run_name(struct coord *c, struct coord_now now, char out[RUN_ID])
         suffix[i] = digits[counter % 36];
         counter /= 36;
     }
-    snprintf(out, RUN_ID, "%013lld-%s", (long long)(unix_ms % 10000000000000), suffix);
+    for (size_t i = 13; i-- > 0;) {
+        out[i] = digits[unix_ms % 10];
+        unix_ms /= 10;
+    }
+    out[13] = '-';
+    memcpy(out + 14, suffix, sizeof(suffix));
 }
 
 static struct run *run_of_request(const struct unit *u, const uint8_t *request_id)
@@ -454,39 +457,4 @@ int coord_run_stop(struct coord *c, struct coord_now now, const char *run, struc
     }
     coord_turn_end(&t);
     return 0;
-}
-
-/* ---- progress ---- */
-static uint64_t job_rows(const struct job *j)
-{
-    uint64_t rows = 0;
-    list_for_each(it, &j->attempt_list)
-    {
-        const struct attempt *a = list_entry(it, struct attempt, link);
-        bool counts = list_linked(&a->live_link) || a->state == ATTEMPT_SUCCEEDED;
-        if (counts && !a->is_resolve) {
-            rows = a->has_facts ? (uint64_t)a->facts.rows : a->rows;
-        }
-    }
-    return rows;
-}
-
-char *coord_run_progress(const struct coord *c, const char *run, struct arena *a)
-{
-    const struct run *r = coord_find_run(c, run);
-    if (!r || !run_state_active(r->state)) {
-        return NULL;
-    }
-    uint64_t rows = r->rows_done;
-    size_t open = 0;
-    for (size_t i = 0; i < r->n_jobs; i++) {
-        rows += job_rows(r->jobs[i]);
-        open += !job_state_ended(r->jobs[i]->state);
-    }
-    json_t *v = json_object();
-    json_set_int(v, "targets", (int64_t)r->n_items);
-    json_set_int(v, "done", (int64_t)(r->n_items - open));
-    json_set_int(v, "rows", (int64_t)rows);
-    json_set_str(v, "stage", run_state_name(r->state));
-    return json_keep(a, v);
 }

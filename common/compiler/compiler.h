@@ -25,12 +25,26 @@ const char *compiler_version(const struct compiler_pool *p); /* Malloy's version
 void compiler_keep(struct compiler_pool *p, const char *load_id, struct slice packed_load);
 void compiler_forget(struct compiler_pool *p, const char *load_id); /* unloads it from the children too */
 
+/* For metrics. */
+struct compiler_stats {
+    unsigned ready;     /* children that have answered hello and live */
+    unsigned running;   /* calls in work */
+    unsigned waiting;   /* calls that wait for a child */
+    uint64_t started;   /* children, ever */
+    uint64_t died;      /* children that ended by themselves or talked rubbish */
+    uint64_t timeouts;  /* children killed at a deadline */
+    uint64_t replaced;  /* children replaced for their size */
+    uint64_t replays;   /* loads sent again by the pool */
+    uint64_t calls;     /* calls started */
+};
+void compiler_pool_stats(const struct compiler_pool *p, struct compiler_stats *out);
+
 struct compiler_call {
     /* set by the caller */
     const char *kind;                /* "load", "query", .. of proto/compiler.proto */
     const char *load_id;             /* the load it needs, kept before; NULL: none ("load" itself names its own) */
     const ProtobufCMessage *request; /* packed in compiler_call_start */
-    struct ms timeout;               /* of the work in the child, then SIGKILL and ERR_COMPILER_TIMEOUT; waiting comes on top (same span) */
+    struct ms timeout;               /* of the work in the child, then SIGKILL and ERR_COMPILER_TIMEOUT; waiting comes on top (same span); 0: 30 s */
     void (*done)(struct compiler_call *c); /* on the loop, exactly once, never inside the start */
     void *data;
     /* set when done; valid inside done only */

@@ -191,14 +191,15 @@ static void set_from(struct arena *a, const json_t *root, struct core_binding_se
     out->unbaked = arena_zalloc(a, (out->n_unbaked + 1) * sizeof *out->unbaked);
     for (size_t i = 0; i < out->n_unbaked; i++) {
         const json_t *v = json_array_get(unbaked, i);
-        out->unbaked[i] =
-            (struct core_unbaked){get_str(a, v, "sourceId"), get_str(a, v, "code"), get_str(a, v, "text")};
+        out->unbaked[i] = (struct core_unbaked){get_str(a, v, "sourceId"), get_str(a, v, "code"),
+                                                get_str(a, v, "text")};
     }
 }
 
 static int not_ours(const char *what, const json_t *v, struct err *e)
 {
-    return err_set(e, ERR_STORE_SCHEMA, "run store: %s of another shape than this version writes%s%s", what,
+    return err_set(e, ERR_STORE_SCHEMA,
+                   "run store: %s of another shape than this version writes%s%s", what,
                    v ? "" : ": ", v ? "" : err_text(e));
 }
 

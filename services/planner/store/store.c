@@ -3,7 +3,12 @@
 #include "common/log/log.h"
 #include <stdio.h>
 
-enum { RETRY_FIRST_MS = 100, RETRY_MOST_MS = 5000, RENEW_TIMEOUT_MS = 3000, GIVE_UP_TIMEOUT_MS = 1000 };
+enum {
+    RETRY_FIRST_MS = 100,
+    RETRY_MOST_MS = 5000,
+    RENEW_TIMEOUT_MS = 3000,
+    GIVE_UP_TIMEOUT_MS = 1000
+};
 
 /* ---- leading ---- */
 
@@ -118,13 +123,15 @@ void store_retry(struct store *s, bool failed)
     }
     uint32_t random = 0;
     random_bytes(&random, sizeof random);
-    loop_timer_start(&s->again, MS(s->backoff.v * 3 / 4 + (int64_t)(random % (uint64_t)(s->backoff.v / 2 + 1))));
+    loop_timer_start(
+        &s->again, MS(s->backoff.v * 3 / 4 + (int64_t)(random % (uint64_t)(s->backoff.v / 2 + 1))));
     s->backoff = ms_min(MS(2 * s->backoff.v), MS(RETRY_MOST_MS));
 }
 
 /* ---- life ---- */
 
-struct store *store_open(struct loop *l, const struct store_settings *set, const struct store_events *ev)
+struct store *store_open(struct loop *l, const struct store_settings *set,
+                         const struct store_events *ev)
 {
     static const char *const setup[] = {"SET TimeZone = 'UTC'", "SET client_min_messages = warning",
                                         "SET idle_in_transaction_session_timeout = '10s'", NULL};

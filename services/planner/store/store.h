@@ -42,7 +42,8 @@ struct store_op {
 /* ---- coordinator ---- */
 /* Reads units, places, targets, generations, sets, active and ready runs, jobs, attempts into c (coord_load_*), before coord_started. */
 void store_load_coord(struct store *s, struct store_op *op, struct coord *c, struct coord_now now);
-/* Commits rows in one transaction, strictly in the order of the calls (FIFO on one session, pipelined; several waiting ones may share a
+/* rc and err of a failed commit say why; every failure of a commit, and of reading, loses the leadership: the ops end first (in order),
+ * then on_lost is called. Commits rows in one transaction, strictly in the order of the calls (FIFO on one session, pipelined; several waiting ones may share a
  * transaction). The rows and what they point to must live until done. pack turns a binding set into its packed message (planner_codec). */
 typedef void (*store_pack_fn)(const struct core_binding_set *set, struct buf *out, void *data);
 void store_set_pack(struct store *s, store_pack_fn pack, void *data);
@@ -61,7 +62,6 @@ struct store_run_rec { /* one row of kiln.run with the names needed for its JSON
     int64_t updated_us;
 };
 void store_runs(struct store *s, struct store_op *op, const struct store_run_filter *f, struct store_run_rec **out, size_t *n);
-bool store_run_exists_hint(const struct store *s); /* reserved for health */
 
 /* ---- environments, connections ---- */
 struct store_environment {

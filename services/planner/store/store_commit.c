@@ -1,4 +1,5 @@
-/* The commit queue: strictly in the order of the calls, on one held session, several commits to a transaction when they wait. */
+/* The commit queue: strictly in the order of the calls, on one held session, several commits to a
+ * transaction when they wait. */
 #include "services/planner/store/store_internal.h"
 
 enum { GROUP_COMMITS = 100, GROUP_ROWS = 2000 };
@@ -46,7 +47,8 @@ static void group_ended(struct store *s, int rc, const char *why)
     q->busy = false;
 }
 
-/* A load of the coordinator reads its results before they go; what it finds wrong is its own matter. */
+/* A load of the coordinator reads its results before they go; what it finds wrong is its own
+ * matter. */
 static int finish_single(struct store_queue *q)
 {
     struct commit_item *it = list_entry(q->in_flight.next, struct commit_item, link);

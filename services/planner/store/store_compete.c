@@ -1,4 +1,5 @@
-/* One try to become the leader: a session, the migrations, a look at the leader, the take-over (protocol.md 1). */
+/* One try to become the leader: a session, the migrations, a look at the leader, the take-over
+ * (protocol.md 1). */
 #include "services/planner/store/store_internal.h"
 
 #include "common/log/log.h"
@@ -69,7 +70,8 @@ static enum flow_next step_hold(struct flow *f)
 {
     struct store *s = store_of(f);
     if (f->entered) {
-        s->compete.hold = (struct pgc_hold){.timeout = MS(STEP_TIMEOUT_MS), .done = on_held, .data = s};
+        s->compete.hold =
+            (struct pgc_hold){.timeout = MS(STEP_TIMEOUT_MS), .done = on_held, .data = s};
         pgc_hold_start(s->pool, &s->compete.hold);
         return FLOW_WAIT;
     }
@@ -102,7 +104,8 @@ static enum flow_next step_look(struct flow *f)
         return fail(f);
     }
     struct err e;
-    int rc = migrate_check(s->compete.batch.results[MIGRATE_LOOK_AT], &s->compete.next_migration, &e);
+    int rc =
+        migrate_check(s->compete.batch.results[MIGRATE_LOOK_AT], &s->compete.next_migration, &e);
     if (rc < 0) {
         return flow_fail(f, END, rc, "%s", e.text);
     }
@@ -139,7 +142,8 @@ static enum flow_next step_unlock(struct flow *f)
     return flow_goto(f, READ);
 }
 
-/* May the leader be replaced: nobody, ourselves (a lost session), or one that has not renewed for the whole term. */
+/* May the leader be replaced: nobody, ourselves (a lost session), or one that has not renewed for
+ * the whole term. */
 static void judge_leader(struct store *s, const struct pgc_result *r)
 {
     struct store_compete *c = &s->compete;
@@ -157,8 +161,9 @@ static void judge_leader(struct store *s, const struct pgc_result *r)
     c->takes = is_free || is_ours || !ms_before(silent, s->takeover);
 }
 
-static const char read_leader[] = "SELECT l.boot, b.term, b.beat, m.installation, m.config_epoch FROM kiln.leader l, "
-                                  "kiln.leader_beat b, kiln.meta m";
+static const char read_leader[] =
+    "SELECT l.boot, b.term, b.beat, m.installation, m.config_epoch FROM kiln.leader l, "
+    "kiln.leader_beat b, kiln.meta m";
 
 static enum flow_next step_read(struct flow *f)
 {
@@ -172,7 +177,9 @@ static enum flow_next step_read(struct flow *f)
     }
     const struct pgc_result *r = s->compete.batch.results[0];
     if (pgc_rows(r) != 1 || uuid_parse(pgc_cell(r, 0, 3), &s->installation) < 0) {
-        return flow_fail(f, END, ERR_STORE_SCHEMA, "run store: kiln.meta, kiln.leader and kiln.leader_beat need one row each");
+        return flow_fail(
+            f, END, ERR_STORE_SCHEMA,
+            "run store: kiln.meta, kiln.leader and kiln.leader_beat need one row each");
     }
     s->config_epoch = cell_id(r, 0, 4);
     judge_leader(s, r);
@@ -218,13 +225,20 @@ static enum flow_next step_end(struct flow *f)
 }
 
 static const struct flow_step steps[] = {
-    [HOLD] = {"HOLD", step_hold, FLOW_TO(LOCK) | FLOW_TO(READ) | FLOW_TO(END), 0, cancel_hold, "takes a session of its own", false},
-    [LOCK] = {"LOCK", step_lock, FLOW_TO(LOOK) | FLOW_TO(END), 0, cancel_batch, "waits for others that migrate", false},
-    [LOOK] = {"LOOK", step_look, FLOW_TO(APPLY) | FLOW_TO(UNLOCK) | FLOW_TO(END), 0, cancel_batch, "reads and checks what is applied", false},
-    [APPLY] = {"APPLY", step_apply, FLOW_TO(APPLY) | FLOW_TO(UNLOCK) | FLOW_TO(END), 0, cancel_batch, "one migration, one transaction", false},
-    [UNLOCK] = {"UNLOCK", step_unlock, FLOW_TO(READ) | FLOW_TO(END), 0, cancel_batch, "lets others migrate", false},
-    [READ] = {"READ", step_read, FLOW_TO(TAKE) | FLOW_TO(END), 0, cancel_batch, "reads who leads, and whether they renew", false},
-    [TAKE] = {"TAKE", step_take, FLOW_TO(END), 0, cancel_batch, "the next term, unless the leader renewed", false},
+    [HOLD] = {"HOLD", step_hold, FLOW_TO(LOCK) | FLOW_TO(READ) | FLOW_TO(END), 0, cancel_hold,
+              "takes a session of its own", false},
+    [LOCK] = {"LOCK", step_lock, FLOW_TO(LOOK) | FLOW_TO(END), 0, cancel_batch,
+              "waits for others that migrate", false},
+    [LOOK] = {"LOOK", step_look, FLOW_TO(APPLY) | FLOW_TO(UNLOCK) | FLOW_TO(END), 0, cancel_batch,
+              "reads and checks what is applied", false},
+    [APPLY] = {"APPLY", step_apply, FLOW_TO(APPLY) | FLOW_TO(UNLOCK) | FLOW_TO(END), 0,
+               cancel_batch, "one migration, one transaction", false},
+    [UNLOCK] = {"UNLOCK", step_unlock, FLOW_TO(READ) | FLOW_TO(END), 0, cancel_batch,
+                "lets others migrate", false},
+    [READ] = {"READ", step_read, FLOW_TO(TAKE) | FLOW_TO(END), 0, cancel_batch,
+              "reads who leads, and whether they renew", false},
+    [TAKE] = {"TAKE", step_take, FLOW_TO(END), 0, cancel_batch,
+              "the next term, unless the leader renewed", false},
     [END] = {"END", step_end, 0, 0, NULL, "keeps the session if it leads", false},
 };
 static const struct flow_type store_compete_type = {"store_compete", steps, ARRAY_LEN(steps)};

@@ -20,7 +20,8 @@ static int code_of(const struct pgc_batch *b)
         return ERR_CONFLICT;
     }
     enum err_class class = err_code_class(b->rc);
-    bool again = class == ERR_CLASS_TRANSIENT || class == ERR_CLASS_CANCELLED || class == ERR_CLASS_LOST;
+    bool again =
+        class == ERR_CLASS_TRANSIENT || class == ERR_CLASS_CANCELLED || class == ERR_CLASS_LOST;
     if (again || b->unknown_outcome || state[0] == '\0') {
         return ERR_STORE;
     }
@@ -82,7 +83,8 @@ static void on_refuse(struct loop_task *t)
     op->done(op);
 }
 
-static struct store_req *req_new(struct store *s, struct store_op *op, int (*finish)(struct store_req *))
+static struct store_req *req_new(struct store *s, struct store_op *op,
+                                 int (*finish)(struct store_req *))
 {
     struct store_req *r = arena_zalloc(op->arena, sizeof *r);
     r->s = s;

@@ -1,5 +1,6 @@
-/* The binder's units: newest set known, package in force, waits for it. A set is applied only when its epoch is greater than the one in
- * force, wherever it came from; one gateway never goes back (protocol.md 6). */
+/* The binder's units: newest set known, package in force, waits for it. A set is applied only when
+ * its epoch is greater than the one in force, wherever it came from; one gateway never goes back
+ * (protocol.md 6). */
 #include "services/gateway/binder/binder.h"
 #include "common/log/log.h"
 
@@ -24,7 +25,8 @@ static struct gw_unit *unit_get(struct gw_binder *b, uint64_t id)
 static void unit_name(struct gw_binder *b, struct gw_unit *u, const Kiln__BindingSet *set)
 {
     char key[600];
-    if (u->name && strcmp(u->name, set->package) == 0 && strcmp(u->environment, set->environment) == 0) {
+    if (u->name && strcmp(u->name, set->package) == 0 &&
+        strcmp(u->environment, set->environment) == 0) {
         return;
     }
     if (u->name) {
@@ -48,7 +50,8 @@ void binder_offer(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct sli
     struct err e = {0};
     Kiln__BindingSet *set = bus_unpack(&kiln__binding_set__descriptor, &a, packed, &e);
     if (!set || set->package_id != unit || set->epoch != epoch) {
-        log_error("binder.damaged", "unit=%llu epoch=%llu error=%s", (unsigned long long)unit, (unsigned long long)epoch, log_q(err_text(&e)));
+        log_error("binder.damaged", "unit=%llu epoch=%llu error=%s", (unsigned long long)unit,
+                  (unsigned long long)epoch, log_q(err_text(&e)));
     } else {
         unit_name(b, u, set);
         u->known = epoch;
@@ -63,7 +66,8 @@ void binder_offer(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct sli
 /* ---- Redis ---- */
 static void on_put(struct cache_put *p)
 {
-    struct gw_unit *u = p->data ? map_get_u64(&((struct gw_binder *)p->data)->units, p->unit) : NULL;
+    struct gw_unit *u =
+        p->data ? map_get_u64(&((struct gw_binder *)p->data)->units, p->unit) : NULL;
     if (u && p->rc == 0 && p->in_force > u->redis_epoch) {
         u->redis_epoch = p->in_force;
     }
@@ -96,9 +100,11 @@ void binder_advance(struct gw_unit *u)
 
 static void wake_waits(struct gw_binder *b, const struct gw_unit *u, int rc)
 {
-    list_for_each (it, &b->waits) {
+    list_for_each(it, &b->waits)
+    {
         struct gw_wait *w = list_entry(it, struct gw_wait, link);
-        bool same = u->name && strcmp(w->package, u->name) == 0 && strcmp(w->environment, u->environment) == 0;
+        bool same = u->name && strcmp(w->package, u->name) == 0 &&
+                    strcmp(w->environment, u->environment) == 0;
         bool there = u->in_force && u->in_force->epoch >= w->min_epoch;
         if (!same || (rc == 0 && !there)) {
             continue;
@@ -122,8 +128,9 @@ void binder_apply(struct gw_unit *u, struct gw_package *p)
     u->failed_epoch = 0;
     u->failed_code[0] = '\0';
     metric_add(b->m_applied, 1);
-    log_info("binder.applied", "environment=%s package=%s epoch=%llu load=%s bindings=%zu cause=%s", p->environment, p->name,
-             (unsigned long long)p->epoch, p->load_id, p->n_bindings, p->cause);
+    log_info("binder.applied", "environment=%s package=%s epoch=%llu load=%s bindings=%zu cause=%s",
+             p->environment, p->name, (unsigned long long)p->epoch, p->load_id, p->n_bindings,
+             p->cause);
     if (old) {
         gw_package_unref(old);
     }
@@ -139,7 +146,8 @@ void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text
     snprintf(u->failed_code, sizeof(u->failed_code), "%s", err_code_name(code));
     snprintf(u->failed_text, sizeof(u->failed_text), "%s", text);
     metric_add(b->m_failed, 1);
-    log_error("binder.failed", "environment=%s package=%s epoch=%llu error=%s", u->environment, u->name, (unsigned long long)epoch, log_q(text));
+    log_error("binder.failed", "environment=%s package=%s epoch=%llu error=%s", u->environment,
+              u->name, (unsigned long long)epoch, log_q(text));
     binder_report_now(b);
     wake_waits(b, u, code);
 }
@@ -165,7 +173,8 @@ void binder_gone(struct gw_binder *b, uint64_t id)
     if (!u || u->loading) {
         return;
     }
-    log_info("binder.gone", "environment=%s package=%s", u->environment ? u->environment : "", u->name ? u->name : "");
+    log_info("binder.gone", "environment=%s package=%s", u->environment ? u->environment : "",
+             u->name ? u->name : "");
     map_del_u64(&b->units, id);
     binder_disk_forget(b, id);
     unit_free(b, u);
@@ -175,11 +184,13 @@ void binder_gone(struct gw_binder *b, uint64_t id)
 struct gw_package *gw_binder_find(struct gateway *g, const char *environment, const char *package)
 {
     char key[600];
-    struct gw_unit *u = map_get(&g->binder->names, name_key(key, sizeof(key), environment, package));
+    struct gw_unit *u =
+        map_get(&g->binder->names, name_key(key, sizeof(key), environment, package));
     return u ? u->in_force : NULL;
 }
 
-size_t gw_binder_list(struct gateway *g, const char *environment, struct gw_package **out, size_t max)
+size_t gw_binder_list(struct gateway *g, const char *environment, struct gw_package **out,
+                      size_t max)
 {
     size_t n = 0;
     for (struct map_iter it = map_begin(&g->binder->units); n < max && map_next(&it);) {
@@ -209,16 +220,19 @@ void gw_binder_wait(struct gateway *g, struct gw_wait *w)
     binder_get_now(g->binder);
 }
 
-void gw_binder_broken(struct gateway *g, const struct gw_package *p, const struct gw_binding *bind, const char *code)
+void gw_binder_broken(struct gateway *g, const struct gw_package *p, const struct gw_binding *bind,
+                      const char *code)
 {
     struct gw_binder *b = g->binder;
     for (size_t i = 0; i < b->n_broken; i++) {
-        if (b->broken[i].unit == p->unit && strcmp(b->broken[i].generation, bind->generation) == 0) {
+        if (b->broken[i].unit == p->unit &&
+            strcmp(b->broken[i].generation, bind->generation) == 0) {
             return;
         }
     }
     if (b->n_broken < ARRAY_LEN(b->broken)) {
-        b->broken[b->n_broken++] = (struct gw_broken){p->unit, xstrdup(bind->source_id), xstrdup(bind->generation), xstrdup(code)};
+        b->broken[b->n_broken++] = (struct gw_broken){p->unit, xstrdup(bind->source_id),
+                                                      xstrdup(bind->generation), xstrdup(code)};
         binder_report_now(b);
     }
 }
@@ -250,7 +264,8 @@ static void on_state(void *data, bool confirmed, const char *why)
     }
 }
 
-/* The cache needs the installation's id, which the first answer of the planner or the disk brings. */
+/* The cache needs the installation's id, which the first answer of the planner or the disk brings.
+ */
 void binder_open_cache(struct gw_binder *b);
 void binder_open_cache(struct gw_binder *b)
 {
@@ -258,9 +273,11 @@ void binder_open_cache(struct gw_binder *b)
     if (b->g->redis || uuid_eq(bus_installation(b->g->bus), &none)) {
         return;
     }
-    struct cache_events ev = {.data = b, .on_set = on_set, .on_synced = on_synced, .on_state = on_state};
+    struct cache_events ev = {
+        .data = b, .on_set = on_set, .on_synced = on_synced, .on_state = on_state};
     struct err e = {0};
-    b->g->redis = cache_open(b->g->loop, b->g->set->redis, bus_installation(b->g->bus), &b->g->boot, &ev, &e);
+    b->g->redis =
+        cache_open(b->g->loop, b->g->set->redis, bus_installation(b->g->bus), &b->g->boot, &ev, &e);
     if (!b->g->redis) {
         service_fail(b->g->service, 1, "%s", err_text(&e));
     }
@@ -277,9 +294,12 @@ int gw_binder_start(struct service *s, struct err *e)
     map_init(&b->units);
     map_init(&b->names);
     list_init(&b->waits);
-    b->m_applied = metric_counter("publisher_materialization_manifest_bind_total", "", "binding sets applied");
-    b->m_failed = metric_counter("publisher_materialization_manifest_bind_degraded_total", "", "binding sets that could not be applied");
-    b->m_unconfirmed = metric_gauge("kiln_gateway_mirror_unconfirmed", "", "1 while Redis does not confirm the mirror");
+    b->m_applied =
+        metric_counter("publisher_materialization_manifest_bind_total", "", "binding sets applied");
+    b->m_failed = metric_counter("publisher_materialization_manifest_bind_degraded_total", "",
+                                 "binding sets that could not be applied");
+    b->m_unconfirmed = metric_gauge("kiln_gateway_mirror_unconfirmed", "",
+                                    "1 while Redis does not confirm the mirror");
     binder_disk_read(b);
     binder_open_cache(b);
     binder_sync_start(b);

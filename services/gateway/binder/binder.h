@@ -1,4 +1,5 @@
-/* Inside of the binder: units, what is known and what is in force, and how they get there (protocol.md 6). */
+/* Inside of the binder: units, what is known and what is in force, and how they get there
+ * (protocol.md 6). */
 #pragma once
 #include "services/gateway/gateway.h"
 
@@ -7,14 +8,14 @@ struct gw_load {
     unsigned refs;
     struct gateway *g;
     struct arena arena;
-    char load_id[64];               /* also the compiler pool's id */
+    char load_id[64]; /* also the compiler pool's id */
     Kiln__GetPackageRep *rep;
-    struct slice *contents;         /* of rep->files; p NULL: not a model file, not fetched */
+    struct slice *contents; /* of rep->files; p NULL: not a model file, not fetched */
     struct gw_source *sources;
     size_t n_sources;
     const char **models, **notebooks;
     size_t n_models, n_notebooks;
-    char *error;                    /* the child could not load it; NULL: fine */
+    char *error; /* the child could not load it; NULL: fine */
 };
 struct gw_load *gw_load_ref(struct gw_load *l);
 void gw_load_unref(struct gw_load *l);
@@ -22,10 +23,10 @@ void gw_load_unref(struct gw_load *l);
 struct gw_unit {
     uint64_t id;
     struct gateway *g;
-    char *environment, *name;       /* of the newest set */
+    char *environment, *name; /* of the newest set */
     uint64_t known, redis_epoch;
-    struct buf packed;              /* the newest set, packed */
-    struct gw_package *in_force;    /* NULL: none yet */
+    struct buf packed;           /* the newest set, packed */
+    struct gw_package *in_force; /* NULL: none yet */
     struct flow *loading;
     uint64_t failed_epoch;
     char failed_code[48], failed_text[512];
@@ -36,8 +37,8 @@ struct gw_broken {
 };
 struct gw_binder {
     struct gateway *g;
-    struct map units;               /* id -> gw_unit */
-    struct map names;               /* "env/pkg" -> gw_unit */
+    struct map units; /* id -> gw_unit */
+    struct map names; /* "env/pkg" -> gw_unit */
     struct list waits;
     struct gw_broken broken[64];
     size_t n_broken;
@@ -54,7 +55,7 @@ struct gw_binder {
 /* binder.c */
 void binder_offer(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct slice packed);
 void binder_gone(struct gw_binder *b, uint64_t unit);
-void binder_advance(struct gw_unit *u);        /* starts loading what is known and not in force */
+void binder_advance(struct gw_unit *u); /* starts loading what is known and not in force */
 void binder_apply(struct gw_unit *u, struct gw_package *p); /* takes p */
 void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text);
 void binder_put_redis(struct gw_unit *u);
@@ -64,18 +65,18 @@ void binder_sync_stop(struct gw_binder *b);
 void binder_report_now(struct gw_binder *b);
 void binder_get_now(struct gw_binder *b);
 /* binder_disk.c */
-void binder_disk_read(struct gw_binder *b);    /* at start, before the loop runs */
+void binder_disk_read(struct gw_binder *b); /* at start, before the loop runs */
 void binder_disk_set(struct gw_binder *b, const struct gw_unit *u);
 void binder_disk_forget(struct gw_binder *b, uint64_t unit);
 char *binder_load_path(struct arena *a, struct gateway *g, const char *load_id);
-void binder_disk_load(struct gw_load *l);      /* writes it, off the loop */
+void binder_disk_load(struct gw_load *l); /* writes it, off the loop */
 /* An absent or damaged file gives NULL. Blocking: for offload jobs and the start. */
 struct gw_load *binder_load_read_offload(struct gateway *g, const char *path, const char *load_id);
 /* flow_load.c */
 struct flow *flow_load_start(struct gw_unit *u);
 /* package.c */
 struct gw_load *gw_load_make(struct gateway *g, struct slice packed_rep, const char *load_id);
-void gw_load_finish(struct gw_load *l);        /* sources, models from its plan */
+void gw_load_finish(struct gw_load *l); /* sources, models from its plan */
 struct gw_package *gw_package_make(struct gw_load *l, const Kiln__BindingSet *set);
 void gw_load_message(const struct gw_load *l, struct arena *a, struct buf *out);
 bool gw_is_model(const char *path);

@@ -1,6 +1,7 @@
-/* The binder's talk with the planner: hello, GetBindings (every 2 s and on each hint), ReportGateway (every second and at once after a change). */
-#include "services/gateway/binder/binder.h"
+/* The binder's talk with the planner: hello, GetBindings (every 2 s and on each hint),
+ * ReportGateway (every second and at once after a change). */
 #include "common/log/log.h"
+#include "services/gateway/binder/binder.h"
 
 #define REPORT_EVERY_MS 1000
 #define POLL_EVERY_MS 2000
@@ -37,9 +38,14 @@ static void hello(struct gw_binder *b)
     b->hello_req.compiler_version = bus_str(compiler_version(b->g->compiler));
     for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
         uint64_t known = ((struct gw_unit *)it.value)->known;
-        b->hello_req.highest_token = known > b->hello_req.highest_token ? known : b->hello_req.highest_token;
+        b->hello_req.highest_token =
+            known > b->hello_req.highest_token ? known : b->hello_req.highest_token;
     }
-    b->hello_call = (struct bus_call){.kind = BUS_HELLO, .request = &b->hello_req.base, .timeout = MS(2000), .done = on_hello, .data = b};
+    b->hello_call = (struct bus_call){.kind = BUS_HELLO,
+                                      .request = &b->hello_req.base,
+                                      .timeout = MS(2000),
+                                      .done = on_hello,
+                                      .data = b};
     b->hello_out = bus_call_start(b->g->bus, &b->hello_call) == 0;
 }
 
@@ -96,7 +102,8 @@ void binder_get_now(struct gw_binder *b)
     }
     arena_init(&b->get_arena);
     kiln__get_bindings_req__init(&b->get_req);
-    b->get_req.have = arena_zalloc(&b->get_arena, (map_len(&b->units) + 1) * sizeof(*b->get_req.have));
+    b->get_req.have =
+        arena_zalloc(&b->get_arena, (map_len(&b->units) + 1) * sizeof(*b->get_req.have));
     for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
         const struct gw_unit *u = it.value;
         Kiln__PackageEpoch *m = arena_alloc(&b->get_arena, sizeof(*m));
@@ -105,7 +112,8 @@ void binder_get_now(struct gw_binder *b)
         m->epoch = u->known;
         b->get_req.have[b->get_req.n_have++] = m;
     }
-    b->get_call = (struct bus_call){.kind = BUS_GET_BINDINGS, .request = &b->get_req.base, .done = on_bindings, .data = b};
+    b->get_call = (struct bus_call){
+        .kind = BUS_GET_BINDINGS, .request = &b->get_req.base, .done = on_bindings, .data = b};
     b->getting = bus_call_start(b->g->bus, &b->get_call) == 0;
     if (!b->getting) {
         arena_fini(&b->get_arena);
@@ -138,14 +146,16 @@ static void on_reported(struct bus_call *c)
     if (c->rc == 0) {
         struct arena a;
         arena_init(&a);
-        Kiln__ReportGatewayRep *rep = bus_unpack(&kiln__report_gateway_rep__descriptor, &a, c->reply, NULL);
+        Kiln__ReportGatewayRep *rep =
+            bus_unpack(&kiln__report_gateway_rep__descriptor, &a, c->reply, NULL);
         bool behind = false;
         for (size_t i = 0; rep && i < rep->n_newest; i++) {
             const struct gw_unit *u = map_get_u64(&b->units, rep->newest[i]->package);
             behind = behind || !u || u->known < rep->newest[i]->epoch;
         }
         if (rep) {
-            b->config_epoch = rep->config_epoch > b->config_epoch ? rep->config_epoch : b->config_epoch;
+            b->config_epoch =
+                rep->config_epoch > b->config_epoch ? rep->config_epoch : b->config_epoch;
             health_set(b->g->service, "planner", false, true, "");
         }
         arena_fini(&a);
@@ -177,7 +187,8 @@ static Kiln__GatewayPackage *unit_message(struct arena *a, const struct gw_unit 
 
 static void fill_broken(struct gw_binder *b)
 {
-    b->report_req.broken = arena_zalloc(&b->report_arena, (b->n_broken + 1) * sizeof(*b->report_req.broken));
+    b->report_req.broken =
+        arena_zalloc(&b->report_arena, (b->n_broken + 1) * sizeof(*b->report_req.broken));
     for (size_t i = 0; i < b->n_broken; i++) {
         Kiln__BrokenBinding *m = arena_alloc(&b->report_arena, sizeof(*m));
         kiln__broken_binding__init(m);
@@ -206,12 +217,15 @@ void binder_report_now(struct gw_binder *b)
     kiln__report_gateway_req__init(&b->report_req);
     b->report_req.sequence = ++b->sequence;
     b->report_req.mirror_confirmed = b->g->redis && cache_confirmed(b->g->redis);
-    b->report_req.packages = arena_zalloc(&b->report_arena, (map_len(&b->units) + 1) * sizeof(*b->report_req.packages));
+    b->report_req.packages =
+        arena_zalloc(&b->report_arena, (map_len(&b->units) + 1) * sizeof(*b->report_req.packages));
     for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
-        b->report_req.packages[b->report_req.n_packages++] = unit_message(&b->report_arena, it.value);
+        b->report_req.packages[b->report_req.n_packages++] =
+            unit_message(&b->report_arena, it.value);
     }
     fill_broken(b);
-    b->report_call = (struct bus_call){.kind = BUS_REPORT_GATEWAY, .request = &b->report_req.base, .done = on_reported, .data = b};
+    b->report_call = (struct bus_call){
+        .kind = BUS_REPORT_GATEWAY, .request = &b->report_req.base, .done = on_reported, .data = b};
     b->reporting = bus_call_start(b->g->bus, &b->report_call) == 0;
     if (!b->reporting) {
         arena_fini(&b->report_arena);
@@ -228,7 +242,8 @@ static void on_report_due(struct loop_timer *t)
 void binder_sync_start(struct gw_binder *b)
 {
     struct err e = {0};
-    if (b->g->set->planner_event[0] && bus_subscribe(b->g->bus, b->g->set->planner_event, on_hint, b, &e)) {
+    if (b->g->set->planner_event[0] &&
+        bus_subscribe(b->g->bus, b->g->set->planner_event, on_hint, b, &e)) {
         log_warn("binder.hints_off", "error=%s", log_q(err_text(&e)));
     }
     loop_timer_init(&b->poll_timer, b->g->loop, on_poll, b);

@@ -9,6 +9,7 @@
 #include "common/service/metrics.h"
 #include "common/service/service.h"
 #include "common/warehouse/warehouse.h"
+#include "proto/builder.pb-c.h"
 #include "proto/compiler.pb-c.h"
 #include "proto/gateway.pb-c.h"
 #include "proto/planner.pb-c.h"

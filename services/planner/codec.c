@@ -23,8 +23,7 @@ void columns_to_proto(struct arena *a, const struct core_columns *in, Kiln__Colu
         kiln__column__init(list[i]);
         list[i]->name = bus_str(in->items[i].name);
         list[i]->type = bus_str(in->items[i].data_type);
-        list[i]->element_type =
-            bus_str(in->items[i].element_type);
+        list[i]->element_type = bus_str(in->items[i].element_type);
         list[i]->nullable = in->items[i].nullable;
     }
     *out = list;

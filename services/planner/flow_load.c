@@ -72,6 +72,7 @@ static int files_of_old(struct flow_load *f, struct err *e)
     json_t *patch = json_parse(slice_of(f->patch), e);
     bool touched = false;
     json_t *merged = old && patch ? package_manifest_patch(old, patch, &touched, e) : NULL;
+    f->policy_untouched = !touched;
     json_decref(old);
     json_decref(patch);
     if (!merged) {
@@ -154,7 +155,6 @@ static enum flow_next step_compile(struct flow *flow)
         auto_buf struct buf packed = {0};
         load_message_pack(&f->own, f->text_id, f->package, f->stored, f->files.n, f->connections,
                           f->n_connections, f->schemas, f->n_schemas, true, &packed);
-        compiler_forget(f->p->compiler, f->text_id);
         compiler_keep(f->p->compiler, f->text_id, buf_slice(&packed));
         Kiln__Mc__Load *again =
             bus_unpack(&kiln__mc__load__descriptor, &f->own, buf_slice(&packed), NULL);
@@ -300,8 +300,16 @@ static enum flow_next step_plan(struct flow *flow)
     struct planner_unit seen = {.name = f->package,
                                 .environment_name = f->environment_name,
                                 .environment = f->req->environment};
-    f->load = load_make(f->p, f->unit ? f->unit : &seen, 0, f->loaded_packed, f->manifest,
-                        f->stored, f->files.n, compiler_version(f->p->compiler), publishing);
+    struct load_source from = {
+        .loaded_packed = f->loaded_packed,
+        .manifest = f->manifest,
+        .files = f->stored,
+        .n_files = f->files.n,
+        .compiler_version = compiler_version(f->p->compiler),
+        .publishing = publishing,
+        .policy_untouched = f->policy_untouched,
+    };
+    f->load = load_make(f->p, f->unit ? f->unit : &seen, &from);
     snprintf(f->load->text_id, sizeof(f->load->text_id), "%s", f->text_id);
     struct package_plan *plan = &f->load->plan;
     if (plan->load_error && !f->driverless) {

@@ -21,6 +21,7 @@ struct flow_run {
     const char *const *names;
     size_t n_names;
     bool *covered;
+    bool *wanted; /* covered, or an uncovered parent whose table may be read */
     struct target_state *states;
     struct current_generation *generations;
     struct run_plan plan;
@@ -61,8 +62,16 @@ static int read_request(struct flow_run *f, struct err *e)
     f->states = arena_zalloc(&f->flow.arena, (n + 1) * sizeof(*f->states));
     f->generations = arena_zalloc(&f->flow.arena, (n + 1) * sizeof(*f->generations));
     f->asked = arena_zalloc(&f->flow.arena, (n + 1) * sizeof(*f->asked));
-    return run_plan_scope(&f->flow.arena, &f->load->plan, f->has_names, f->names, f->n_names,
-                          f->covered, e);
+    int rc = run_plan_scope(&f->flow.arena, &f->load->plan, f->has_names, f->names, f->n_names,
+                            f->covered, e);
+    f->wanted = arena_dup(&f->flow.arena, f->covered, (n + 1) * sizeof(bool));
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        const struct planned_target *t = &f->load->plan.targets[i];
+        for (size_t k = 0; f->covered[i] && k < t->n_parents; k++) {
+            f->wanted[t->parents[k]] = true;
+        }
+    }
+    return rc;
 }
 
 static enum flow_next step_take(struct flow *flow)
@@ -127,12 +136,12 @@ static void state_from(struct arena *a, struct planner *p, const struct wh_relat
     coord_raise(p->coord, r->fence.claim);
 }
 
-/* The connections of covered targets, one after the other; false when all were asked. */
+/* The connections of wanted targets, one after the other; false when all were asked. */
 static bool next_connection(struct flow_run *f, const char **name)
 {
     const struct package_plan *plan = &f->load->plan;
     for (size_t i = 0; i < plan->n_targets; i++) {
-        if (f->covered[i] && !f->states[i].asked && !plan->targets[i].refused_reason) {
+        if (f->wanted[i] && !f->states[i].asked && !plan->targets[i].refused_reason) {
             *name = plan->targets[i].connection;
             return true;
         }
@@ -144,7 +153,7 @@ static void ask_failed(struct flow_run *f, const char *connection, int code, con
 {
     const struct package_plan *plan = &f->load->plan;
     for (size_t i = 0; i < plan->n_targets; i++) {
-        if (f->covered[i] && !f->states[i].asked &&
+        if (f->wanted[i] && !f->states[i].asked &&
             strcmp(plan->targets[i].connection, connection) == 0) {
             f->states[i].asked = true;
             f->states[i].error =
@@ -187,7 +196,7 @@ static enum flow_next step_catalog(struct flow *flow)
     struct wh_name *names = arena_zalloc(&flow->arena, (plan->n_targets + 1) * sizeof(*names));
     f->n_asked = 0;
     for (size_t i = 0; i < plan->n_targets; i++) {
-        if (f->covered[i] && !f->states[i].asked && !plan->targets[i].refused_reason &&
+        if (f->wanted[i] && !f->states[i].asked && !plan->targets[i].refused_reason &&
             strcmp(plan->targets[i].connection, name) == 0) {
             names[f->n_asked] = (struct wh_name){plan->targets[i].schema, plan->targets[i].table};
             f->asked[f->n_asked++] = i;
@@ -214,7 +223,7 @@ static void find_generations(struct flow_run *f)
 {
     const struct package_plan *plan = &f->load->plan;
     for (size_t i = 0; i < plan->n_targets; i++) {
-        if (!f->covered[i] || !f->states[i].asked || f->states[i].error) {
+        if (!f->states[i].asked || f->states[i].error) {
             continue;
         }
         const struct wh_name name = {f->states[i].schema, f->states[i].table};
@@ -261,6 +270,21 @@ static void on_sql(struct compiler_call *c)
     flow_resume(&f->flow, rc, &e);
 }
 
+/* A bound table of an uncovered parent that the warehouse still holds as that generation
+ * (decisions 4.5). */
+static bool bound_and_there(const struct flow_run *f, const struct core_binding *b)
+{
+    const struct package_plan *plan = &f->load->plan;
+    for (size_t i = 0; i < plan->n_targets; i++) {
+        const struct target_state *s = &f->states[i];
+        if (!f->covered[i] && s->asked && s->still_there && s->fence_generation &&
+            strcmp(plan->targets[i].build_id, b->target.build_id) == 0) {
+            return strcmp(s->fence_generation, b->generation.id) == 0;
+        }
+    }
+    return false;
+}
+
 /* Tables its statement may read: targets of this run before it, and bound ones outside the run that
  * the set names. */
 static void fill_manifest(struct flow_run *f, const struct plan_target *t)
@@ -280,7 +304,7 @@ static void fill_manifest(struct flow_run *f, const struct plan_target *t)
     }
     for (size_t i = 0; f->has_names && set && i < set->n; i++) {
         const struct core_binding *b = &set->bindings[i];
-        if (strcmp(b->target.build_id, t->target.build_id) == 0) {
+        if (!bound_and_there(f, b)) {
             continue;
         }
         list[n] = arena_alloc(&f->flow.arena, sizeof(**list));

@@ -42,7 +42,8 @@ struct flow_load {
     struct planner_load *load;
     struct planner_wait wait;
     uint64_t epoch;
-    bool needs; /* the compiler asked for schemas */
+    bool policy_untouched; /* a PATCH that leaves the policy alone: its violations only warn */
+    bool needs;            /* the compiler asked for schemas */
 };
 /* load_message.c */
 void load_message_pack(struct arena *a, const char *load_id, const char *package,

@@ -2,38 +2,36 @@
 #include "common/log/log.h"
 #include "services/planner/load.h"
 
-struct planner_load *load_make(struct planner *p, struct planner_unit *u, uint64_t id,
-                               struct slice loaded_packed, json_t *manifest,
-                               const struct store_file *files, size_t n_files,
-                               const char *compiler_version, bool publishing)
+struct planner_load *load_make(struct planner *p, struct planner_unit *u,
+                               const struct load_source *from)
 {
     struct planner_load *l = xcalloc(1, sizeof(*l));
     l->refs = 1;
-    l->id = id;
+    l->id = from->id;
     arena_init(&l->arena);
-    l->compiler_version = arena_strdup(&l->arena, compiler_version);
-    snprintf(l->text_id, sizeof(l->text_id), "l%llu", (unsigned long long)id);
+    l->compiler_version = arena_strdup(&l->arena, from->compiler_version);
+    snprintf(l->text_id, sizeof(l->text_id), "l%llu", (unsigned long long)from->id);
     connections_for_plan(p, u, &l->arena, &l->connections, &l->n_connections);
     struct err e = {0};
-    l->loaded = bus_unpack(&kiln__mc__loaded__descriptor, &l->arena, loaded_packed, &e);
+    l->loaded = bus_unpack(&kiln__mc__loaded__descriptor, &l->arena, from->loaded_packed, &e);
     if (!l->loaded) {
         l->loaded = arena_alloc(&l->arena, sizeof(*l->loaded));
         kiln__mc__loaded__init(l->loaded);
-        log_error("load.damaged", "load=%llu error=%s", (unsigned long long)id,
+        log_error("load.damaged", "load=%llu error=%s", (unsigned long long)from->id,
                   log_q(err_text(&e)));
     }
-    const char **paths = arena_zalloc(&l->arena, (n_files + 1) * sizeof(*paths));
-    const char **texts = arena_zalloc(&l->arena, (n_files + 1) * sizeof(*texts));
+    const char **paths = arena_zalloc(&l->arena, (from->n_files + 1) * sizeof(*paths));
+    const char **texts = arena_zalloc(&l->arena, (from->n_files + 1) * sizeof(*texts));
     size_t n = 0;
-    for (size_t i = 0; i < n_files; i++) {
-        if (is_model_path(files[i].path) && files[i].content.p) {
-            paths[n] = arena_strdup(&l->arena, files[i].path);
-            texts[n++] = arena_slice(&l->arena, files[i].content);
+    for (size_t i = 0; i < from->n_files; i++) {
+        if (is_model_path(from->files[i].path) && from->files[i].content.p) {
+            paths[n] = arena_strdup(&l->arena, from->files[i].path);
+            texts[n++] = arena_slice(&l->arena, from->files[i].content);
         }
     }
     struct plan_input in = {.environment = arena_strdup(&l->arena, u->environment_name),
                             .package = arena_strdup(&l->arena, u->name),
-                            .manifest = manifest,
+                            .manifest = from->manifest,
                             .loaded = l->loaded,
                             .paths = paths,
                             .texts = texts,
@@ -42,7 +40,9 @@ struct planner_load *load_make(struct planner *p, struct planner_unit *u, uint64
                             .n_connections = l->n_connections,
                             .collision_enforce = p->set->collision_enforce,
                             .storage_mode = p->set->storage_mode,
-                            .publishing = publishing};
+                            .publishing = from->publishing,
+                            .policy_untouched = from->policy_untouched,
+                            .location = arena_strdup(&l->arena, u->location)};
     package_plan_make(&l->arena, &in, &l->plan);
     l->planned = true;
     return l;
@@ -82,9 +82,15 @@ static void on_restored(struct store_op *op)
         if (!manifest) {
             rc = ERR_PACKAGE;
         } else {
-            struct planner_load *l = load_make(
-                s->p, s->unit, s->row.id, slice_make(s->row.loaded_packed, s->row.loaded_len),
-                manifest, s->row.files, s->row.n_files, s->row.compiler_version, false);
+            struct load_source from = {
+                .id = s->row.id,
+                .loaded_packed = slice_make(s->row.loaded_packed, s->row.loaded_len),
+                .manifest = manifest,
+                .files = s->row.files,
+                .n_files = s->row.n_files,
+                .compiler_version = s->row.compiler_version,
+            };
+            struct planner_load *l = load_make(s->p, s->unit, &from);
             load_keep(s->p, l, s->unit, s->row.files, s->row.n_files, s->row.schemas,
                       s->row.n_schemas, false);
             load_unref(s->p, s->unit->load);

@@ -21,8 +21,7 @@ static Kiln__Mc__Col **columns(struct arena *a, const struct core_columns *in)
         kiln__mc__col__init(list[i]);
         list[i]->name = bus_str(in->items[i].name);
         list[i]->data_type = bus_str(in->items[i].data_type);
-        list[i]->element_type =
-            bus_str(in->items[i].element_type);
+        list[i]->element_type = bus_str(in->items[i].element_type);
     }
     return list;
 }

@@ -206,10 +206,17 @@ void flow_load_start(struct load_request *r);
 void flow_restore_start(struct planner *p, struct planner_unit *u, uint64_t load,
                         void (*done)(void *data, int rc, const struct err *e), void *data);
 /* Makes the planner_load of a compiled package (shared by both). */
-struct planner_load *load_make(struct planner *p, struct planner_unit *u, uint64_t id,
-                               struct slice loaded_packed, json_t *manifest,
-                               const struct store_file *files, size_t n_files,
-                               const char *compiler_version, bool publishing);
+struct load_source { /* what a load is made from; borrowed */
+    uint64_t id;     /* 0: not stored yet */
+    struct slice loaded_packed;
+    json_t *manifest;
+    const struct store_file *files;
+    size_t n_files;
+    const char *compiler_version;
+    bool publishing, policy_untouched;
+};
+struct planner_load *load_make(struct planner *p, struct planner_unit *u,
+                               const struct load_source *from);
 void load_keep(struct planner *p, struct planner_load *l, const struct planner_unit *u,
                const struct store_file *files, size_t n_files, const struct store_schema *schemas,
                size_t n_schemas, bool plan);

@@ -249,6 +249,7 @@ CREATE TABLE kiln.attempt (
   error text,
   created_at timestamptz NOT NULL DEFAULT now(),
   ended_at timestamptz,
+  UNIQUE (job, number),
   UNIQUE (pull_request, pull_index),
   CONSTRAINT attempt_state CHECK (state IN ('leased', 'granted', 'succeeded', 'failed', 'lost', 'cancelled')));
 CREATE UNIQUE INDEX attempt_one_live ON kiln.attempt (job) WHERE state IN ('leased', 'granted');

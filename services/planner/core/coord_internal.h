@@ -35,7 +35,7 @@ struct core_target target_from_json(struct coord *c, const json_t *v);
 json_t *columns_to_json(const struct core_columns *in);
 char *facts_text(struct arena *a, const struct attempt *at);
 void facts_from_text(struct coord *c, const char *text, struct attempt *at);
-char *plan_text(struct arena *a, const struct run *r);
+char *run_plan_text(struct arena *a, const struct run *r);
 void plan_from_text(struct coord *c, struct run *r, const char *text);
 char *held_text(struct arena *a, const struct run *r);
 void held_from_text(struct coord *c, struct run *r, const char *text);

@@ -234,7 +234,7 @@ static void refusal_from_json(struct arena *a, const json_t *v, struct plan_refu
     };
 }
 
-char *plan_text(struct arena *a, const struct run *r)
+char *run_plan_text(struct arena *a, const struct run *r)
 {
     json_t *v = json_object();
     json_t *items = json_array();

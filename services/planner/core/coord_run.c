@@ -355,7 +355,7 @@ static bool refusals_fail(const struct run_plan *p)
 
 static void run_build(struct turn *t, struct run *r, const struct run_plan *p)
 {
-    struct row_run more = {.plan = plan_text(t->o->rows.arena, r)};
+    struct row_run more = {.plan = run_plan_text(t->o->rows.arena, r)};
     move_run(t, r, RUN_BUILDING, &more);
     for (size_t i = 0; i < p->n; i++) {
         if (r->items[i].p.action == PLAN_BUILD) {

@@ -289,7 +289,7 @@ static void run_leave_out(struct turn *t, struct run *r, const char *const *keep
         .epoch = r->epoch,
         .from = r->state,
         .state = r->state,
-        .plan = plan_text(t->o->rows.arena, r),
+        .plan = run_plan_text(t->o->rows.arena, r),
     };
 }
 

@@ -14,7 +14,7 @@ struct compiler_settings {
     unsigned max_waiting;   /* more fail with ERR_COMPILER_BUSY; 0: 64 */
     const char *self;       /* our own executable: children start as `self --compiler-child node ..` (sandbox launcher) */
 };
-/* Starts all children at once; `on_ready` runs when the first has answered hello (again after a full outage). */
+/* Starts all children at once (on a thread that lives as long as the process: they die with it); `on_ready` runs when the first has answered hello (again after a full outage). */
 struct compiler_pool *compiler_pool_new(struct loop *l, const struct compiler_settings *s,
                                         void (*on_ready)(void *data, bool ready, const char *why), void *data) MUST_USE;
 void compiler_pool_close(struct compiler_pool *p, void (*done)(void *data), void *data);

@@ -142,6 +142,8 @@ int compiler_copy_rank(const struct compiler_child *c, const char *load_id);
 void compiler_copy_set(struct compiler_child *c, const char *load_id, bool loaded, bool stale);
 void compiler_copy_drop(struct compiler_child *c, const char *load_id);
 void compiler_copies_fini(struct compiler_child *c);
+/* True when an unload was sent: the child is busy with it. */
+bool compiler_unload_forgotten(struct compiler_child *c);
 void compiler_loads_tidy(struct loop_task *t);
 void compiler_kept_fini(struct compiler_pool *p);
 

@@ -138,15 +138,23 @@ static void unload(struct compiler_child *c, const char *load_id)
                        MS(COMPILER_REPLAY_MS));
 }
 
+bool compiler_unload_forgotten(struct compiler_child *c)
+{
+    const char *id = find_forgotten(c);
+    if (id) {
+        unload(c, id);
+    }
+    return id != NULL;
+}
+
 void compiler_loads_tidy(struct loop_task *t)
 {
     struct compiler_pool *p = t->data;
     list_for_each(it, &p->children)
     {
         struct compiler_child *c = list_entry(it, struct compiler_child, link);
-        const char *id = c->state == CHILD_IDLE ? find_forgotten(c) : NULL;
-        if (id) {
-            unload(c, id);
+        if (c->state == CHILD_IDLE && !c->hung_up) {
+            (void)compiler_unload_forgotten(c);
         }
     }
 }

@@ -196,9 +196,10 @@ void compiler_pool_child_rests(struct compiler_child *c)
     replace_when_large(c);
     if (c->retiring && count_ready(p) > p->n_children) {
         end_quietly(c);
+    } else if (compiler_unload_forgotten(c)) {
+        return; /* first, or a pool that is always busy would never do it */
     }
     compiler_dispatch(p);
-    loop_defer(p->loop, &p->tidy);
 }
 
 static void note_no_one(void *data, bool ready, const char *why)

@@ -28,15 +28,20 @@ static char *find_program(const char *name)
     return NULL;
 }
 
+/* Node prints a place in the source first, then the error. */
+static bool tells_why(const char *line)
+{
+    return strcasestr(line, "error: ") || strstr(line, "bad option");
+}
+
 static void note_line(struct compiler_child *c, const char *line)
 {
     if (!*line) {
         return;
     }
     log_warn("compiler.stderr", "pid=%d text=%s", c->process.pid, log_q(line));
-    bool tells = strstr(line, "rror") || strstr(line, "bad option");
-    bool told = strstr(c->said, "rror") || strstr(c->said, "bad option");
-    if (!*c->said || (tells && !told)) {
+    bool better = tells_why(line) && !tells_why(c->said);
+    if (!*c->said || better) {
         (void)snprintf(c->said, sizeof c->said, "%.250s", line);
     }
 }
@@ -206,6 +211,7 @@ int compiler_process_spawn(struct compiler_child *c, struct err *e)
     handles_init(c);
     auto_free char *node = find_program(p->node);
     auto_free char *bundle = realpath(p->bundle, NULL);
+    int no_bundle = bundle && access(bundle, R_OK) == 0 ? 0 : errno;
     auto_free char *self = find_program(p->self);
     if (!node) {
         return err_set(e, ERR_COMPILER_DOWN,
@@ -213,11 +219,11 @@ int compiler_process_spawn(struct compiler_child *c, struct err *e)
                        "name its program in the configuration",
                        p->node, strchr(p->node, '/') ? "" : " on the PATH");
     }
-    if (!bundle || access(bundle, R_OK)) {
+    if (no_bundle) {
         return err_set(e, ERR_COMPILER_DOWN,
                        "the Malloy compiler is missing: cannot read '%s' (%s); name the file "
                        "kiln-compiler.js in the configuration",
-                       p->bundle, strerror(errno));
+                       p->bundle, strerror(no_bundle));
     }
     if (!self) {
         return err_set(e, ERR_COMPILER_DOWN,

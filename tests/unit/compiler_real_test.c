@@ -271,6 +271,7 @@ START_TEST(error_in_the_text_is_told_as_it_is_with_its_problems)
 
     ck_assert_int_eq(a.call.rc, ERR_COMPILE);
     ck_assert_msg(strstr(a.text, "nonsense") != NULL, "%s", a.text);
+    buf_fini(&a.reply);
 }
 END_TEST
 
@@ -287,6 +288,7 @@ START_TEST(kept_load_that_lacks_a_schema_fails_the_call_and_names_the_table)
 
     ck_assert_int_eq(a.call.rc, ERR_PACKAGE);
     ck_assert_msg(strstr(a.text, "shop.orders") != NULL, "%s", a.text);
+    buf_fini(&a.reply);
 }
 END_TEST
 

@@ -78,6 +78,9 @@ int64_t pgc_i64(const struct pgc_result *r, size_t row, size_t col); /* 0 when N
 const char *pgc_text(const struct pgc_result *r, size_t row, size_t col); /* NULL when SQL NULL; NUL-terminated */
 bool pgc_bool(const struct pgc_result *r, size_t row, size_t col);
 
+/* Of a result taken out of a batch (its place set to NULL); NULL is fine. */
+void pgc_result_free(struct pgc_result *r);
+
 /* Describes a statement without running it (PQdescribePrepared): names, type oids, typmods of its columns. Same rules as a batch. */
 struct pgc_describe {
     const char *sql;
@@ -115,3 +118,7 @@ int pgc_code_of(const char *sqlstate);
 /* "a"."b": every dot segment of an already split name quoted. */
 void pgc_quote_ident(struct buf *out, struct slice name);
 void pgc_quote_literal(struct buf *out, struct slice text);
+/* A setting inside a connection string or URI ("host", "password", ..); NULL when absent or the string does not parse. The caller frees. */
+char *pgc_conninfo_value(const char *conninfo, const char *key) MUST_USE;
+/* Appends key='value' to a connection string in the making. */
+void pgc_conninfo_add(struct buf *out, const char *key, const char *value);

@@ -183,4 +183,3 @@ struct pgc_result {
     const struct pgc_result_ops *ops;
     void *impl;
 };
-void pgc_result_free(struct pgc_result *r); /* NULL is fine */

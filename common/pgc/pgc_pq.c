@@ -184,16 +184,36 @@ const struct pgc_driver pgc_pq_driver = {
     .pid = pq_pid,
 };
 
-struct pgc_pool *pgc_pool_new(struct loop *l, const struct pgc_settings *s)
+char *pgc_conninfo_value(const char *conninfo, const char *key)
 {
-    struct pgc_pool *p = pgc_pool_new_on(l, s, &pgc_pq_driver, NULL);
-    PQconninfoOption *opts = PQconninfoParse(p->conninfo, NULL);
+    char *found = NULL;
+    PQconninfoOption *opts = PQconninfoParse(conninfo, NULL);
     for (PQconninfoOption *o = opts; o && o->keyword; o++) {
-        if (o->val && strcmp(o->keyword, "password") == 0) {
-            p->password = xstrdup(o->val);
+        if (o->val && strcmp(o->keyword, key) == 0) {
+            found = xstrdup(o->val);
         }
     }
     PQconninfoFree(opts);
+    return found;
+}
+
+/* Every value may stand in quotes with backslashes. */
+void pgc_conninfo_add(struct buf *out, const char *key, const char *value)
+{
+    buf_addf(out, " %s='", key);
+    for (const char *p = value; *p; p++) {
+        if (*p == '\'' || *p == '\\') {
+            buf_add_char(out, '\\');
+        }
+        buf_add_char(out, *p);
+    }
+    buf_add_char(out, '\'');
+}
+
+struct pgc_pool *pgc_pool_new(struct loop *l, const struct pgc_settings *s)
+{
+    struct pgc_pool *p = pgc_pool_new_on(l, s, &pgc_pq_driver, NULL);
+    p->password = pgc_conninfo_value(p->conninfo, "password");
     return p;
 }
 

@@ -32,19 +32,6 @@ static void resolve_free(struct pgc_pq_resolve *r)
     free(r);
 }
 
-/* In a conninfo string every value may stand in quotes with backslashes. */
-static void add_setting(struct buf *out, const char *key, const char *value)
-{
-    buf_addf(out, " %s='", key);
-    for (const char *p = value; *p; p++) {
-        if (*p == '\'' || *p == '\\') {
-            buf_add_char(out, '\\');
-        }
-        buf_add_char(out, *p);
-    }
-    buf_add_char(out, '\'');
-}
-
 static char *conninfo_with(const char *conninfo, const struct pgc_pq_resolve *r)
 {
     auto_buf struct buf out = {0};
@@ -53,14 +40,14 @@ static char *conninfo_with(const char *conninfo, const struct pgc_pq_resolve *r)
         bool ours =
             r->n > 0 && (strcmp(o->keyword, "host") == 0 || strcmp(o->keyword, "port") == 0);
         if (o->val && !ours) {
-            add_setting(&out, o->keyword, o->val);
+            pgc_conninfo_add(&out, o->keyword, o->val);
         }
     }
     PQconninfoFree(opts);
     if (r->n > 0) {
-        add_setting(&out, "host", buf_str(&r->hosts));
-        add_setting(&out, "hostaddr", buf_str(&r->addrs));
-        add_setting(&out, "port", buf_str(&r->ports));
+        pgc_conninfo_add(&out, "host", buf_str(&r->hosts));
+        pgc_conninfo_add(&out, "hostaddr", buf_str(&r->addrs));
+        pgc_conninfo_add(&out, "port", buf_str(&r->ports));
     }
     return buf_take(&out);
 }

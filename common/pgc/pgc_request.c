@@ -310,7 +310,9 @@ void pgc_batch_start(struct pgc_pool *p, struct pgc_batch *b)
         return;
     }
     must(b->on->pool == p && b->on->state == PGC_CONN_HELD && !b->on->req);
-    loop_timer_start(&r->timer, timeout_of(r));
+    if (timeout_of(r).v != INT64_MAX) {
+        loop_timer_start(&r->timer, timeout_of(r));
+    }
     pgc_req_begin(r, b->on);
 }
 

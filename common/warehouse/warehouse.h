@@ -148,7 +148,8 @@ struct wh_ops { /* one const table per engine; every starter reports only throug
     void (*query)(struct wh_op *op, struct wh_query *q, struct wh_sink *sink); /* streamed; a baked table whose fence does not agree: nothing sent, ERR_STORE_MOVED; gone: ERR_WH_MISSING */
     void (*cancel)(struct wh_op *op);                            /* idempotent; done still comes, with ERR_CANCELLED */
     void (*progress)(const struct wh_op *op, struct wh_progress *p); /* never waits */
-    void (*close)(struct wh *wh, void (*done)(void *data), void *data); /* then wh_free */
+    void (*close)(struct wh *wh, void (*done)(void *data), void *data); /* after the operations in flight; then wh_free */
+    void (*free)(struct wh *wh); /* use wh_free */
 };
 struct wh {
     const struct wh_ops *ops;

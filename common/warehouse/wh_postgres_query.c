@@ -1,0 +1,216 @@
+/* Served queries: one pipelined round trip. With baked tables it is the receipt's transaction of
+ * protocol.md 7: lock, fence rows, query; rows reach the sink only after every fence row agreed. */
+#include "common/warehouse/wh_postgres.h"
+
+/* op->impl points at `o`, whose flow is never started: there is one wait. */
+struct op_query {
+    struct wh_pg_op o;
+    struct wh_query *q;
+    struct wh_sink *sink;
+    size_t fence_at, n_fences; /* statements that read fence rows */
+    size_t query_at;
+    int sink_rc;
+};
+
+static const char *join_tables(struct op_query *q)
+{
+    auto_buf struct buf out = {0};
+    for (size_t i = 0; i < q->q->n_baked; i++) {
+        buf_addf(&out, "%s%s", i ? ", " : "", wh_name_quoted(q->o.arena, &q->q->baked[i].name));
+    }
+    return arena_strdup(q->o.arena, buf_str(&out));
+}
+
+static void add(struct op_query *q, const char *sql, const char *prepare_as)
+{
+    q->o.stmts[q->o.n_stmts++] = (struct pgc_stmt){.sql = sql, .prepare_as = prepare_as};
+}
+
+static bool is_first_of_schema(const struct wh_query *q, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(q->baked[k].name.schema, q->baked[i].name.schema) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The fence rows of one schema's tables. */
+static void add_fence(struct op_query *q, const char *schema)
+{
+    struct arena *a = q->o.arena;
+    const char **keys = arena_alloc(a, q->q->n_baked * sizeof *keys);
+    size_t n = 0;
+    for (size_t i = 0; i < q->q->n_baked; i++) {
+        if (strcmp(q->q->baked[i].name.schema, schema) == 0) {
+            keys[n++] = q->q->baked[i].name.table;
+        }
+    }
+    const char **params = arena_alloc(a, 2 * sizeof *params);
+    params[0] = wh_pg_array(a, keys, n);
+    params[1] = schema;
+    struct wh_name fence = {.schema = schema, .table = "kiln_fence"};
+    const char *sql = arena_printf(
+        a,
+        "SELECT f.target, f.build_id, f.generation, f.published, (extract(epoch FROM f.data_as_of) "
+        "* 1000000)::bigint, (f.relid = to_regclass(format('%%I.%%I', $2::text, f.target))::oid) "
+        "IS "
+        "TRUE FROM %s f WHERE f.target = ANY($1::text[])",
+        wh_name_quoted(a, &fence));
+    add(q, sql, arena_printf(a, "kiln fence %s", schema));
+    q->o.stmts[q->o.n_stmts - 1].params = params;
+    q->o.stmts[q->o.n_stmts - 1].n_params = 2;
+    q->n_fences++;
+}
+
+static void add_all(struct op_query *q)
+{
+    struct wh_query *wq = q->q;
+    q->o.stmts = arena_alloc(q->o.arena, (wq->n_baked + 4) * sizeof *q->o.stmts);
+    bool in_transaction = wq->n_baked > 0 || wq->read_only;
+    if (wq->n_baked > 0) {
+        add(q, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "kiln begin receipt");
+        /* Before the snapshot: it keeps a swap out, so that the row describes exactly what the
+         * query reads. */
+        add(q, arena_printf(q->o.arena, "LOCK TABLE %s IN ACCESS SHARE MODE", join_tables(q)),
+            NULL);
+    } else if (in_transaction) {
+        add(q, "BEGIN READ ONLY", "kiln begin");
+    }
+    q->fence_at = q->o.n_stmts;
+    for (size_t i = 0; i < wq->n_baked; i++) {
+        if (is_first_of_schema(wq, i)) {
+            add_fence(q, wq->baked[i].name.schema);
+        }
+    }
+    q->query_at = q->o.n_stmts;
+    add(q, arena_strdup(q->o.arena, wq->sql), arena_strdup(q->o.arena, wq->prepare_as));
+    q->o.stmts[q->query_at].stream = true;
+    if (in_transaction) {
+        add(q, "COMMIT", "kiln commit");
+    }
+}
+
+static void read_row(struct op_query *q, const struct pgc_result *r, size_t row, const char *schema)
+{
+    for (size_t i = 0; i < q->q->n_baked; i++) {
+        struct wh_receipt *baked = &q->q->baked[i];
+        if (strcmp(baked->name.schema, schema) != 0 ||
+            !slice_is(pgc_cell(r, row, 0), baked->name.table)) {
+            continue;
+        }
+        const char *build_id = pgc_text(r, row, 1);
+        baked->generation = wh_pg_copy(&q->o, r, row, 2);
+        baked->published = (uint64_t)pgc_i64(r, row, 3);
+        baked->data_as_of_us = pgc_i64(r, row, 4);
+        baked->ok = pgc_bool(r, row, 5) && baked->published > 0 && build_id &&
+                    strcmp(build_id, baked->build_id) == 0;
+    }
+}
+
+static int on_result(struct pgc_batch *b, size_t stmt, const struct pgc_result *r)
+{
+    struct op_query *q = b->data;
+    if (stmt < q->fence_at || stmt >= q->fence_at + q->n_fences) {
+        return 0;
+    }
+    for (size_t i = 0; i < pgc_rows(r); i++) {
+        read_row(q, r, i, b->stmts[stmt].params[1]);
+    }
+    if (stmt + 1 < q->fence_at + q->n_fences) {
+        return 0;
+    }
+    for (size_t i = 0; i < q->q->n_baked; i++) {
+        if (!q->q->baked[i].ok) {
+            return ERR_STORE_MOVED;
+        }
+    }
+    return 0;
+}
+
+static void on_columns(struct pgc_batch *b, size_t stmt, const struct pgc_result *r)
+{
+    (void)stmt;
+    struct op_query *q = b->data;
+    struct wh_columns *cols = &q->o.op->facts.columns;
+    wh_pg_columns_of(q->o.arena, q->o.pg, r, cols);
+    if (q->sink->on_columns) {
+        q->sink_rc = q->sink->on_columns(q->sink->data, cols);
+    }
+}
+
+static enum pgc_row_next on_row(struct pgc_batch *b, size_t stmt, const struct slice *cells)
+{
+    (void)stmt;
+    struct op_query *q = b->data;
+    if (q->sink_rc == 0) {
+        q->sink_rc = q->sink->on_row(q->sink->data, cells);
+        q->o.op->facts.rows += q->sink_rc == 0;
+    }
+    return q->sink_rc < 0 ? PGC_ROW_STOP : PGC_ROW_MORE;
+}
+
+static void name_the_moved(struct op_query *q, struct err *e)
+{
+    for (size_t i = 0; i < q->q->n_baked; i++) {
+        if (!q->q->baked[i].ok) {
+            err_set(e, ERR_STORE_MOVED,
+                    "connection '%s': %s no longer holds the result that the query was compiled "
+                    "against",
+                    q->o.pg->name, wh_name_quoted(q->o.arena, &q->q->baked[i].name));
+            return;
+        }
+    }
+}
+
+static void on_done(struct pgc_batch *b)
+{
+    struct op_query *q = b->data;
+    struct wh_op *op = q->o.op;
+    struct wh_pg *pg = q->o.pg;
+    op->rc = b->rc;
+    op->err = b->err;
+    if (q->sink_rc < 0) {
+        op->rc = err_set(&op->err, q->sink_rc, "connection '%s': the reader of the rows stopped",
+                         pg->name);
+    } else if (op->rc == ERR_STORE_MOVED) {
+        name_the_moved(q, &op->err);
+    }
+    op->impl = NULL;
+    pgc_batch_fini(b);
+    free(q);
+    op->done(op);
+    wh_pg_op_ended(pg);
+}
+
+void wh_pg_query(struct wh_op *op, struct wh_query *wq, struct wh_sink *sink)
+{
+    struct op_query *q = xcalloc(1, sizeof *q);
+    must(!op->impl && op->done && op->arena && sink->on_row);
+    q->o.op = op;
+    q->o.pg = op->wh->impl;
+    q->o.arena = op->arena;
+    q->o.stage = "querying";
+    q->q = wq;
+    q->sink = sink;
+    q->o.pg->ops++;
+    op->impl = &q->o;
+    op->rc = 0;
+    op->facts = (struct wh_facts){0};
+    err_clear(&op->err);
+    for (size_t i = 0; i < wq->n_baked; i++) {
+        wq->baked[i].ok = false;
+    }
+    add_all(q);
+    q->o.batch = (struct pgc_batch){.stmts = q->o.stmts,
+                                    .n = q->o.n_stmts,
+                                    .timeout = op->timeout,
+                                    .read_only = wq->read_only,
+                                    .on_columns = on_columns,
+                                    .on_row = on_row,
+                                    .on_result = on_result,
+                                    .done = on_done,
+                                    .data = q};
+    pgc_batch_start(q->o.pg->pool, &q->o.batch);
+}

@@ -1,0 +1,1 @@
+kiln_fuzz(NAME envelope LINKS kiln_bus)

@@ -27,7 +27,7 @@ lint: setup
 asan: setup
 	@cmake --preset asan >/dev/null
 	@ninja -C build/asan -j $(JOBS) --quiet all
-	@tools/test.sh --asan
+	@tools/test.sh --asan $(ASAN_ARGS)
 
 coverage: setup
 	@deploy/setup.sh test

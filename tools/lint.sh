@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Everything that can be said about the text without running it.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+bad=0
+step() { printf '== %s\n' "$1"; shift; "$@" || bad=1; }
+
+format() {
+    git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror 2>&1 | head -20
+    [ "${PIPESTATUS[1]}" = 0 ]
+}
+banned() { # calls that house style bans, outside the one place where they are allowed
+    ! grep -nE '\b(strcpy|strcat|sprintf|gets|alloca|setjmp|longjmp|system|popen)\(' $(git ls-files 'common/*.c' 'services/*.c')
+}
+markers() { # unfinished work must carry an issue number
+    ! git grep -nE '\b(TODO|FIXME|XXX)\b' -- ':!tools/lint.sh' ':!shared' | grep -vE '#[0-9]+'
+}
+sleeps() {
+    ! git grep -nE '\b(usleep|nanosleep)\(|\btime\.sleep\(' -- tests | grep -v 'poll'
+}
+shell() { shellcheck $(git ls-files '*.sh' '.ci/run'); }
+generated() {
+    python3 tools/make_proto_readme.py --check && { [ ! -e tools/make_reasons_md.py ] || python3 tools/make_reasons_md.py --check; }
+}
+compose() { [ ! -e docker-compose.yml ] || docker-compose -f docker-compose.yml config -q; }
+
+step "layout (clang-format)" format
+step "include directions" python3 tools/check_includes.py
+step "sizes" python3 tools/check_sizes.py
+step "banned calls" banned
+step "unfinished markers" markers
+step "sleeps in tests" sleeps
+step "shell scripts" shell
+step "generated texts" generated
+step "docker-compose.yml" compose
+[ "$bad" = 0 ] && echo "lint: clean" || { echo "lint: see above"; exit 1; }

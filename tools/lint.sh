@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that can be said about the text without running it.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 bad=0
 step() { printf '== %s\n' "$1"; shift; "$@" || bad=1; }
 
@@ -10,7 +10,7 @@ format() {
     [ "${PIPESTATUS[1]}" = 0 ]
 }
 banned() { # calls that house style bans, outside the one place where they are allowed
-    ! grep -nE '\b(strcpy|strcat|sprintf|gets|alloca|setjmp|longjmp|system|popen)\(' $(git ls-files 'common/*.c' 'services/*.c')
+    ! git grep -nE '\b(strcpy|strcat|sprintf|gets|alloca|setjmp|longjmp|system|popen)\(' -- 'common/*.c' 'services/*.c'
 }
 markers() { # unfinished work must carry an issue number
     ! git grep -nE '\b(TODO|FIXME|XXX)\b' -- ':!tools/lint.sh' ':!shared' | grep -vE '#[0-9]+'
@@ -18,7 +18,7 @@ markers() { # unfinished work must carry an issue number
 sleeps() {
     ! git grep -nE '\b(usleep|nanosleep)\(|\btime\.sleep\(' -- tests | grep -v 'poll'
 }
-shell() { shellcheck $(git ls-files '*.sh' '.ci/run'); }
+shell() { git ls-files '*.sh' '.ci/run' | xargs shellcheck; }
 generated() {
     python3 tools/make_proto_readme.py --check && { [ ! -e tools/make_reasons_md.py ] || python3 tools/make_reasons_md.py --check; }
 }
@@ -33,4 +33,8 @@ step "sleeps in tests" sleeps
 step "shell scripts" shell
 step "generated texts" generated
 step "docker-compose.yml" compose
-[ "$bad" = 0 ] && echo "lint: clean" || { echo "lint: see above"; exit 1; }
+if [ "$bad" != 0 ]; then
+    echo "lint: see above"
+    exit 1
+fi
+echo "lint: clean"

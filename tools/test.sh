@@ -2,7 +2,7 @@
 # Runs the test rings of a built tree and ends with the runners' own totals.
 #   tools/test.sh [--asan] [--quick]     --quick: without integration and scenarios
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 build=build
 quick=0
 for arg in "$@"; do

@@ -1,10 +1,9 @@
-/* Flow: a package becomes a load. READ its files, COMPILE, ASK the warehouses what the compiler
- * needs (and compile again), PLAN, STORE, DECIDE (the unit has a new load and a new binding set),
- * wait for the gateways' REPORTS, END (design.md 3, decisions 1.1). */
+/* Flow: a package becomes a load. READ its files, LOAD_COMPILE, ASK the warehouses what the
+ * compiler needs (and compile again), LOAD_PLAN, STORE, DECIDE (the unit has a new load and a new
+ * binding set), wait for the gateways' LOAD_REPORTS, END (design.md 3, decisions 1.1). */
 #include "common/log/log.h"
 #include "services/planner/load.h"
 
-enum { READ, COMPILE, ASK, PLAN, STORE_UNIT, STORE_LOAD, DECIDE, REPORTS, END };
 #define MAX_ROUNDS 24
 #define DESCRIBE_MS 15000
 
@@ -41,7 +40,7 @@ static void on_store(struct store_op *op)
     flow_resume(&f->flow, op->rc, &op->err);
 }
 
-static struct store_op *store_op_of(struct flow_load *f)
+struct store_op *load_store_op(struct flow_load *f)
 {
     f->store = (struct store_op){.arena = &f->own, .done = on_store, .data = f};
     return &f->store;
@@ -108,33 +107,34 @@ static enum flow_next step_read(struct flow *flow)
         }
         if (!f->unit || !f->unit->load) {
             return flow_fail(
-                flow, END, ERR_INVALID,
+                flow, LOAD_END, ERR_INVALID,
                 "package '%s' has no location; give one: a directory, a zip or a tar.gz archive",
                 f->package);
         }
-        store_get_load(f->p->store, store_op_of(f), f->unit->load->id, true, &f->old);
+        store_get_load(f->p->store, load_store_op(f), f->unit->load->id, true, &f->old);
         return FLOW_WAIT;
     }
     if (flow->rc) {
-        return flow_fail(flow, END, flow->rc, "package '%s': %s", f->package, err_text(&flow->err));
+        return flow_fail(flow, LOAD_END, flow->rc, "package '%s': %s", f->package,
+                         err_text(&flow->err));
     }
     struct err e = {0};
     if (f->archive.len || f->location) {
         rows_of_files(f);
     } else if (files_of_old(f, &e)) {
-        return flow_fail(flow, END, e.code, "%s", err_text(&e));
+        return flow_fail(flow, LOAD_END, e.code, "%s", err_text(&e));
     }
     if (!f->files.manifest) {
-        return flow_fail(flow, END, ERR_PACKAGE,
+        return flow_fail(flow, LOAD_END, ERR_PACKAGE,
                          "package '%s': there is no publisher.json in %s; a package needs one",
                          f->package, f->location ? f->location : "the archive");
     }
     f->manifest = package_manifest_parse(slice_of(f->files.manifest), &e);
     if (!f->manifest) {
-        return flow_fail(flow, END, ERR_PACKAGE, "package '%s': publisher.json: %s", f->package,
-                         err_text(&e));
+        return flow_fail(flow, LOAD_END, ERR_PACKAGE, "package '%s': publisher.json: %s",
+                         f->package, err_text(&e));
     }
-    return flow_goto(flow, COMPILE);
+    return flow_goto(flow, LOAD_COMPILE);
 }
 
 /* ---- COMPILE ---- */
@@ -167,15 +167,15 @@ static enum flow_next step_compile(struct flow *flow)
         return FLOW_WAIT;
     }
     if (flow->rc) {
-        return flow_fail(flow, END, flow->rc == ERR_COMPILE ? ERR_PACKAGE : flow->rc,
+        return flow_fail(flow, LOAD_END, flow->rc == ERR_COMPILE ? ERR_PACKAGE : flow->rc,
                          "package '%s': %s", f->package, err_text(&flow->err));
     }
     if (!f->needs) {
-        return flow_goto(flow, PLAN);
+        return flow_goto(flow, LOAD_PLAN);
     }
     if (++f->rounds > MAX_ROUNDS) {
         return flow_fail(
-            flow, END, ERR_PACKAGE,
+            flow, LOAD_END, ERR_PACKAGE,
             "package '%s': SQL blocks are built on one another more than %d deep; flatten them",
             f->package, MAX_ROUNDS);
     }
@@ -183,12 +183,12 @@ static enum flow_next step_compile(struct flow *flow)
     Kiln__Mc__Needs *needs =
         bus_unpack(&kiln__mc__needs__descriptor, &f->own, f->loaded_packed, &e);
     if (!needs) {
-        return flow_fail(flow, END, e.code,
+        return flow_fail(flow, LOAD_END, e.code,
                          "package '%s': the compiler child's answer does not decode: %s",
                          f->package, err_text(&e));
     }
     load_needs(f, needs);
-    return flow_goto(flow, ASK);
+    return flow_goto(flow, LOAD_ASK);
 }
 
 /* ---- ASK ---- */
@@ -243,15 +243,15 @@ static enum flow_next step_ask(struct flow *flow)
         bool spoke = flow->rc == 0 || (ask->is_sql && flow->err.sqlstate[0] &&
                                        flow->rc != ERR_WH_CONNECT && flow->rc != ERR_WH_LOST);
         if (!spoke) {
-            return flow_fail(flow, END, flow->rc, "package '%s': connection '%s': %s", f->package,
-                             ask->connection, err_text(&flow->err));
+            return flow_fail(flow, LOAD_END, flow->rc, "package '%s': connection '%s': %s",
+                             f->package, ask->connection, err_text(&flow->err));
         }
         take_answers(f, ask);
         f->at_ask++;
-        return flow_goto(flow, f->at_ask < f->n_asks ? ASK : COMPILE);
+        return flow_goto(flow, f->at_ask < f->n_asks ? LOAD_ASK : LOAD_COMPILE);
     }
     if (f->at_ask >= f->n_asks) {
-        return flow_goto(flow, COMPILE);
+        return flow_goto(flow, LOAD_COMPILE);
     }
     const struct load_ask *ask = &f->asks[f->at_ask];
     struct planner_connection *c = catalog_connection(f->p, f->req->environment, ask->connection);
@@ -261,7 +261,7 @@ static enum flow_next step_ask(struct flow *flow)
         c ? connection_wh(f->p, c, &wh, &e)
           : err_set(&e, ERR_NOT_FOUND, "connection '%s' was removed meanwhile", ask->connection);
     if (rc) {
-        return flow_fail(flow, END, rc, "package '%s': %s", f->package, err_text(&e));
+        return flow_fail(flow, LOAD_END, rc, "package '%s': %s", f->package, err_text(&e));
     }
     f->wh = (struct wh_op){
         .wh = wh, .arena = &f->own, .timeout = MS(DESCRIBE_MS), .data = f, .done = on_answered};
@@ -313,7 +313,7 @@ static enum flow_next step_plan(struct flow *flow)
     snprintf(f->load->text_id, sizeof(f->load->text_id), "%s", f->text_id);
     struct package_plan *plan = &f->load->plan;
     if (plan->load_error && !f->driverless) {
-        return flow_fail(flow, END, plan->load_status == 400 ? ERR_INVALID : ERR_PACKAGE, "%s",
+        return flow_fail(flow, LOAD_END, plan->load_status == 400 ? ERR_INVALID : ERR_PACKAGE, "%s",
                          plan->load_error);
     }
     if (plan->load_error) {
@@ -321,178 +321,7 @@ static enum flow_next step_plan(struct flow *flow)
                  log_q(plan->load_error));
         add_driverless_warning(f, plan);
     }
-    return flow_goto(flow, STORE_UNIT);
-}
-
-/* ---- STORE ---- */
-static enum flow_next step_store_unit(struct flow *flow)
-{
-    struct flow_load *f = of(flow);
-    if (flow->entered) {
-        struct store_unit row = {.environment = f->req->environment,
-                                 .name = f->package,
-                                 .environment_name = f->environment_name,
-                                 .location = f->req->location ? f->location : NULL,
-                                 .description = f->description};
-        if (!row.description && f->load->plan.description && (!f->unit || f->patch)) {
-            row.description = f->load->plan.description;
-        }
-        struct store_unit *kept = arena_dup(&f->own, &row, sizeof(row));
-        store_put_unit(f->p->store, store_op_of(f), kept, &f->unit_id);
-        return FLOW_WAIT;
-    }
-    if (flow->rc) {
-        return flow_fail(flow, END, flow->rc, "package '%s': %s", f->package, err_text(&flow->err));
-    }
-    return flow_goto(flow, STORE_LOAD);
-}
-
-static char *print_json(struct arena *a, const json_t *v)
-{
-    auto_buf struct buf text = {0};
-    json_print(v, &text);
-    return arena_strdup(a, buf_str(&text));
-}
-
-static enum flow_next step_store_load(struct flow *flow)
-{
-    struct flow_load *f = of(flow);
-    if (flow->entered) {
-        const struct package_plan *plan = &f->load->plan;
-        f->row = (struct store_load){
-            .unit = f->unit_id,
-            .version = f->files.version,
-            .compiler_version = compiler_version(f->p->compiler),
-            .manifest_json = f->files.manifest,
-            .package_json = print_json(&f->own, plan->package),
-            .plan_json = plan->build_plan ? print_json(&f->own, plan->build_plan) : "null",
-            .warnings_json = print_json(&f->own, plan->warnings),
-            .advisories_json = print_json(&f->own, plan->advisories),
-            .default_connection = "duckdb",
-            .loaded_packed = f->loaded_packed.p,
-            .loaded_len = f->loaded_packed.len,
-            .files = f->stored,
-            .n_files = f->files.n,
-            .schemas = f->schemas,
-            .n_schemas = f->n_schemas};
-        store_put_load(f->p->store, store_op_of(f), &f->row, &f->load_id);
-        return FLOW_WAIT;
-    }
-    if (flow->rc) {
-        return flow_fail(flow, END, flow->rc, "package '%s': %s", f->package, err_text(&flow->err));
-    }
-    f->load->id = f->load_id;
-    return flow_goto(flow, DECIDE);
-}
-
-/* ---- DECIDE ---- */
-static void on_decided(struct decision *d)
-{
-    struct flow_load *f = d->data;
-    flow_resume(&f->flow, d->rc, &d->err);
-}
-
-static const char *cause_text(enum load_cause c)
-{
-    static const char *const names[] = {[LOAD_BOOT] = "publish",
-                                        [LOAD_PUBLISH] = "publish",
-                                        [LOAD_RELOAD] = "reload",
-                                        [LOAD_PATCH] = "patch"};
-    return names[c];
-}
-
-static void decide(struct flow_load *f)
-{
-    struct decision *d = decision_new(f->p);
-    const struct package_plan *plan = &f->load->plan;
-    const char **keep = arena_zalloc(&d->arena, (plan->n_targets + 1) * sizeof(*keep));
-    size_t n = 0;
-    for (size_t i = 0; i < plan->n_targets && f->req->cause != LOAD_RELOAD; i++) {
-        keep[n++] = plan->targets[i].build_id;
-    }
-    struct coord_unit_row row = {.id = f->unit_id,
-                                 .load = f->load_id,
-                                 .environment = f->environment_name,
-                                 .name = f->package,
-                                 .reload_emptied = f->req->cause == LOAD_RELOAD};
-    coord_unit_load(f->p->coord, planner_now(f->p), &row, cause_text(f->req->cause),
-                    f->req->cause == LOAD_RELOAD ? NULL : keep, n, &d->out);
-    decision_commit(d, on_decided, f);
-}
-
-static void adopt(struct flow_load *f)
-{
-    struct store_unit row = {.id = f->unit_id,
-                             .environment = f->req->environment,
-                             .environment_name = f->environment_name,
-                             .name = f->package,
-                             .location = f->req->location ? f->location : NULL,
-                             .description = f->description};
-    if (!row.description && f->load->plan.description && (!f->unit || f->patch)) {
-        row.description = f->load->plan.description;
-    }
-    f->unit = catalog_put_unit(f->p, &row);
-    load_unref(f->p, f->unit->load);
-    f->unit->load = f->load;
-    f->load = NULL;
-    struct coord_unit_row now;
-    f->epoch = coord_unit_get(f->p->coord, f->unit_id, &now) ? now.epoch : 0;
-    log_info("package.loaded",
-             "environment=%s package=%s load=%llu targets=%zu refused=%zu epoch=%llu",
-             f->environment_name, f->package, (unsigned long long)f->load_id,
-             f->unit->load->plan.n_targets, f->unit->load->plan.n_refusals,
-             (unsigned long long)f->epoch);
-}
-
-static enum flow_next step_decide(struct flow *flow)
-{
-    struct flow_load *f = of(flow);
-    if (flow->entered) {
-        if (!f->p->coord) {
-            return flow_fail(flow, END, ERR_NOT_LEADER, "the planner gave its leadership up");
-        }
-        decide(f);
-        return FLOW_WAIT;
-    }
-    if (flow->rc) {
-        return flow_fail(flow, END, flow->rc, "package '%s': %s", f->package, err_text(&flow->err));
-    }
-    adopt(f);
-    return flow_goto(flow, f->req->cause == LOAD_BOOT ? END : REPORTS);
-}
-
-/* ---- REPORTS ---- */
-static void on_reported(struct planner_wait *w)
-{
-    struct flow_load *f = w->data;
-    flow_resume(&f->flow, 0, NULL); /* late gateways do not fail a load */
-}
-
-static void cancel_wait(struct flow *flow)
-{
-    struct flow_load *f = of(flow);
-    planner_wait_cancel(&f->wait);
-    flow_resume(flow, 0, NULL);
-}
-
-static enum flow_next step_reports(struct flow *flow)
-{
-    struct flow_load *f = of(flow);
-    if (flow->entered) {
-        if (coord_unit_reported(f->p->coord, planner_now(f->p), f->unit_id, f->epoch)) {
-            return flow_goto(flow, END);
-        }
-        int64_t wait = f->req->cause == LOAD_RELOAD ? 1000 : 5000;
-        f->wait = (struct planner_wait){.kind = WAIT_UNIT_REPORTED,
-                                        .unit = f->unit_id,
-                                        .epoch = f->epoch,
-                                        .wait = MS(wait),
-                                        .done = on_reported,
-                                        .data = f};
-        planner_wait_start(f->p, &f->wait);
-        return FLOW_WAIT;
-    }
-    return flow_goto(flow, END);
+    return flow_goto(flow, LOAD_STORE_UNIT);
 }
 
 /* ---- END ---- */
@@ -507,23 +336,26 @@ static enum flow_next step_end(struct flow *flow)
 }
 
 static const struct flow_step steps[] = {
-    [READ] = {"READ", step_read, FLOW_TO(COMPILE) | FLOW_TO(END), 60000, NULL,
-              "files are read, hashed and checked", true},
-    [COMPILE] = {"COMPILE", step_compile, FLOW_TO(ASK) | FLOW_TO(PLAN) | FLOW_TO(END), 0, NULL,
-                 "the child compiles every model", true},
-    [ASK] = {"ASK", step_ask, FLOW_TO(ASK) | FLOW_TO(COMPILE) | FLOW_TO(END), 20000, cancel_wh,
-             "schemas come from the warehouses", false},
-    [PLAN] = {"PLAN", step_plan, FLOW_TO(STORE_UNIT) | FLOW_TO(END), 0, NULL,
-              "the core plans targets and refusals", false},
-    [STORE_UNIT] = {"STORE_UNIT", step_store_unit, FLOW_TO(STORE_LOAD) | FLOW_TO(END), 0, NULL,
-                    "the unit's row", true},
-    [STORE_LOAD] = {"STORE_LOAD", step_store_load, FLOW_TO(DECIDE) | FLOW_TO(END), 0, NULL,
-                    "files, version and load as rows", true},
-    [DECIDE] = {"DECIDE", step_decide, FLOW_TO(REPORTS) | FLOW_TO(END), 0, NULL,
-                "new load, new binding set, one commit", true},
-    [REPORTS] = {"REPORTS", step_reports, FLOW_TO(END), 0, cancel_wait, "gateways apply the set",
-                 false},
-    [END] = {"END", step_end, 0, 0, NULL, "", false},
+    [LOAD_READ] = {"READ", step_read, FLOW_TO(LOAD_COMPILE) | FLOW_TO(LOAD_END), 0, NULL,
+                   "files are read, hashed and checked", true},
+    [LOAD_COMPILE] = {"COMPILE", step_compile,
+                      FLOW_TO(LOAD_ASK) | FLOW_TO(LOAD_PLAN) | FLOW_TO(LOAD_END), 0, NULL,
+                      "the child compiles every model", true},
+    [LOAD_ASK] = {"ASK", step_ask, FLOW_TO(LOAD_ASK) | FLOW_TO(LOAD_COMPILE) | FLOW_TO(LOAD_END),
+                  20000, cancel_wh, "schemas come from the warehouses", false},
+    [LOAD_PLAN] = {"PLAN", step_plan, FLOW_TO(LOAD_STORE_UNIT) | FLOW_TO(LOAD_END), 0, NULL,
+                   "the core plans targets and refusals", false},
+    [LOAD_STORE_UNIT] = {"STORE_UNIT", load_step_store_unit,
+                         FLOW_TO(LOAD_STORE_LOAD) | FLOW_TO(LOAD_END), 0, NULL, "the unit's row",
+                         true},
+    [LOAD_STORE_LOAD] = {"STORE_LOAD", load_step_store_load,
+                         FLOW_TO(LOAD_DECIDE) | FLOW_TO(LOAD_END), 0, NULL,
+                         "files, version and load as rows", true},
+    [LOAD_DECIDE] = {"DECIDE", load_step_decide, FLOW_TO(LOAD_REPORTS) | FLOW_TO(LOAD_END), 0, NULL,
+                     "new load, new binding set, one commit", true},
+    [LOAD_REPORTS] = {"REPORTS", load_step_reports, FLOW_TO(LOAD_END), 0, NULL,
+                      "gateways apply the set", true},
+    [LOAD_END] = {"END", step_end, 0, 0, NULL, "", false},
 };
 const struct flow_type flow_load_type = {"load", steps, ARRAY_LEN(steps)};
 

@@ -3,6 +3,17 @@
 #include "services/planner/package/package.h"
 #include "services/planner/planner.h"
 
+enum {
+    LOAD_READ,
+    LOAD_COMPILE,
+    LOAD_ASK,
+    LOAD_PLAN,
+    LOAD_STORE_UNIT,
+    LOAD_STORE_LOAD,
+    LOAD_DECIDE,
+    LOAD_REPORTS,
+    LOAD_END
+};
 struct load_ask { /* one question to one warehouse: several tables, or one SQL block */
     const char *connection;
     bool is_sql;
@@ -56,3 +67,9 @@ void load_needs(struct flow_load *f, const Kiln__Mc__Needs *needs);
 struct store_schema *load_schema_add(struct flow_load *f, const char *connection, const char *key,
                                      bool is_sql);
 bool is_model_path(const char *path);
+/* flow_load_store.c: the second half of the flow */
+struct store_op *load_store_op(struct flow_load *f);
+enum flow_next load_step_store_unit(struct flow *flow);
+enum flow_next load_step_store_load(struct flow *flow);
+enum flow_next load_step_decide(struct flow *flow);
+enum flow_next load_step_reports(struct flow *flow);

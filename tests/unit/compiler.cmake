@@ -3,6 +3,9 @@ set_target_properties(compiler_launcher PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CM
 target_link_libraries(compiler_launcher PRIVATE kiln_compiler kiln_warnings)
 kiln_test(NAME compiler_test SOURCES compiler_test.c tests/support/compiler_client.c LINKS kiln_compiler)
 add_dependencies(compiler_test compiler_launcher)
+kiln_test(NAME compiler_start_test SOURCES compiler_start_test.c tests/support/compiler_client.c
+    LINKS kiln_compiler)
+add_dependencies(compiler_start_test compiler_launcher)
 kiln_test(NAME compiler_loads_test SOURCES compiler_loads_test.c tests/support/compiler_client.c
     LINKS kiln_compiler)
 add_dependencies(compiler_loads_test compiler_launcher)

@@ -70,7 +70,9 @@ struct bus_request {
     void *data;                /* the handler's */
     void *impl;
 };
-/* Called on the loop for each request; answered exactly once, now or later, by one of the two below. */
+/* Called on the loop for each request; answered exactly once, now or later, by one of the two below. A repeat (same boot, request id
+ * and kind) of a request that is still held does not come here again, its answer goes to the newest copy; after the answer it does.
+ * Answering after bus_close only gives the request back; bus_free frees what is still held then. */
 typedef void (*bus_serve_fn)(void *data, struct bus_request *r);
 /* Listens for calls. `held` = most calls that may be held at once (stack.md 15: builders + 32 at least). A unix path gets mode 0600. */
 int bus_serve(struct bus *b, const char *url, unsigned held, bus_serve_fn fn, void *data, struct err *e) MUST_USE;

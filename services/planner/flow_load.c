@@ -154,10 +154,11 @@ static enum flow_next step_compile(struct flow *flow)
     if (flow->entered) {
         auto_buf struct buf packed = {0};
         load_message_pack(&f->own, f->text_id, f->package, f->stored, f->files.n, f->connections,
-                          f->n_connections, f->schemas, f->n_schemas, true, &packed);
+                          f->n_connections, f->schemas, f->n_schemas, false, &packed);
         compiler_keep(f->p->compiler, f->text_id, buf_slice(&packed));
         Kiln__Mc__Load *again =
             bus_unpack(&kiln__mc__load__descriptor, &f->own, buf_slice(&packed), NULL);
+        again->plan = true; /* once: a child that replays it later only answers queries */
         f->call = (struct compiler_call){.kind = "load",
                                          .request = &again->base,
                                          .timeout = MS(f->p->set->compile_timeout_ms),

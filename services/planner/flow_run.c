@@ -227,9 +227,16 @@ static void find_generations(struct flow_run *f)
             continue;
         }
         const struct wh_name name = {f->states[i].schema, f->states[i].table};
-        char *physical = wh_name_quoted(&f->flow.arena, &name);
-        coord_generation_current(f->p->coord, digest_of(f, plan->targets[i].connection), physical,
-                                 plan->targets[i].entity_id, &f->flow.arena, &f->generations[i].g);
+        const struct core_target target = {
+            .warehouse = digest_of(f, plan->targets[i].connection),
+            .physical = wh_name_quoted(&f->flow.arena, &name),
+            .entity_id = plan->targets[i].entity_id,
+        };
+        const struct core_generation *g = coord_current_generation(f->p->coord, &target);
+        if (g) {
+            f->generations[i].g = *g;
+            f->generations[i].g.id = arena_strdup(&f->flow.arena, g->id);
+        }
     }
 }
 

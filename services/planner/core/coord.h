@@ -102,8 +102,6 @@ const char *coord_run_to_plan(const struct coord *c);
 const char *coord_run_next_to_plan(const struct coord *c, const char *after);
 /* What an active run was asked for; pointers borrowed until the next call. False: not active. */
 bool coord_run_request(const struct coord *c, const char *run, struct coord_run_new *out);
-/* Newest generation recorded for (place, entity) that is recorded or bound; copied into the arena. False (g->id NULL): none. */
-bool coord_generation_current(const struct coord *c, const char *warehouse, const char *physical, const char *entity_id, struct arena *a, struct core_generation *g);
 int coord_run_planning(struct coord *c, struct coord_now now, const char *run, struct coord_out *o) MUST_USE;
 
 enum plan_action { PLAN_BUILD, PLAN_CARRY, PLAN_FAIL };

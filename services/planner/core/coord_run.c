@@ -140,6 +140,41 @@ const char *coord_run_to_plan(const struct coord *c)
     return list_entry(c->to_plan.next, struct run, todo_link)->id;
 }
 
+const char *coord_run_next_to_plan(const struct coord *c, const char *after)
+{
+    bool seen = after == NULL;
+    list_for_each(it, &c->to_plan)
+    {
+        const struct run *r = list_entry(it, struct run, todo_link);
+        if (seen) {
+            return r->id;
+        }
+        seen = strcmp(r->id, after) == 0;
+    }
+    return NULL;
+}
+
+bool coord_run_request(const struct coord *c, const char *run, struct coord_run_new *out)
+{
+    const struct run *r = coord_find_run(c, run);
+    if (!r || !run_state_active(r->state)) {
+        return false;
+    }
+    *out = (struct coord_run_new){
+        .unit = r->unit->row.id,
+        .event = r->event,
+        .trigger = r->trigger,
+        .force_refresh = r->force_refresh,
+        .reseed = r->reseed,
+        .take_over = r->take_over,
+        .has_names = r->has_names,
+        .names = r->names,
+        .n_names = r->n_names,
+        .request_id = r->has_request_id ? r->request_id : NULL,
+    };
+    return true;
+}
+
 int coord_run_planning(struct coord *c, struct coord_now now, const char *run, struct coord_out *o)
 {
     struct turn t = {c, now, o};

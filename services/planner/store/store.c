@@ -49,7 +49,7 @@ static void renew_start(struct store *s)
     stmt_num(&b, (int64_t)s->term);
     s->renew = (struct pgc_batch){
         .stmts = b.items, .n = b.n, .timeout = MS(RENEW_TIMEOUT_MS), .done = on_renewed, .data = s};
-    pgc_batch_start(s->pool, &s->renew);
+    pgc_batch_start(s->beat_pool, &s->renew);
 }
 
 static void on_renew_due(struct loop_timer *t)
@@ -149,6 +149,8 @@ struct store *store_open(struct loop *l, const struct store_settings *set,
     s->told_state = -1;
     struct pgc_settings pg = {.conninfo = s->url, .max = 4, .setup = setup, .what = "run store"};
     s->pool = pgc_pool_new(l, &pg);
+    pg.max = 1;
+    s->beat_pool = pgc_pool_new(l, &pg);
     arena_init(&s->renew_arena);
     queue_init(s);
     loop_timer_init(&s->again, l, on_again, s);
@@ -157,10 +159,16 @@ struct store *store_open(struct loop *l, const struct store_settings *set,
     return s;
 }
 
-static void on_pool_closed(void *data)
+static void on_beat_pool_closed(void *data)
 {
     struct store *s = data;
     s->closed(s->closed_data);
+}
+
+static void on_pool_closed(void *data)
+{
+    struct store *s = data;
+    pgc_pool_close(s->beat_pool, on_beat_pool_closed, s);
 }
 
 static void on_given_up(struct pgc_batch *b)
@@ -237,6 +245,7 @@ void store_free(struct store *s)
     loop_timer_stop(&s->renew_timer);
     queue_fini(s);
     pgc_pool_free(s->pool);
+    pgc_pool_free(s->beat_pool);
     arena_fini(&s->renew_arena);
     free(s->url);
     free(s->instance);

@@ -26,6 +26,7 @@ struct store_events {
 struct store *store_open(struct loop *l, const struct store_settings *s, const struct store_events *ev) MUST_USE;
 void store_close(struct store *s, void (*done)(void *data), void *data); /* gives leadership up */
 void store_free(struct store *s);
+extern const struct flow_type store_compete_type; /* for the diagrams */
 const struct uuid *store_installation(const struct store *s); /* valid once leader */
 uint64_t store_config_epoch(const struct store *s);
 
@@ -40,11 +41,12 @@ struct store_op {
 };
 
 /* ---- coordinator ---- */
-/* Reads units, places, targets, generations, sets, active and ready runs, jobs, attempts into c (coord_load_*), before coord_started. */
+/* Runs behind the commits given before, under the same guard. Reads units, places, targets, generations, sets, active and ready runs, jobs, attempts into c (coord_load_*), before coord_started. */
 void store_load_coord(struct store *s, struct store_op *op, struct coord *c, struct coord_now now);
-/* rc and err of a failed commit say why; every failure of a commit, and of reading, loses the leadership: the ops end first (in order),
- * then on_lost is called. Commits rows in one transaction, strictly in the order of the calls (FIFO on one session, pipelined; several waiting ones may share a
- * transaction). The rows and what they point to must live until done. pack turns a binding set into its packed message (planner_codec). */
+/* Commits rows in one transaction, strictly in the order of the calls (FIFO on one session, pipelined; several waiting ones may share a
+ * transaction). The rows and what they point to must live until done. Every failure loses the leadership: the ops in flight and those
+ * behind them end first, in order, then on_lost is called, and on_leader comes again with a new term that shuts out whatever of the
+ * failed transaction may still be on its way. pack turns a binding set into its packed message (planner_codec). */
 typedef void (*store_pack_fn)(const struct core_binding_set *set, struct buf *out, void *data);
 void store_set_pack(struct store *s, store_pack_fn pack, void *data);
 void store_commit(struct store *s, struct store_op *op, const struct rows *rows);

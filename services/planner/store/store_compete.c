@@ -241,7 +241,7 @@ static const struct flow_step steps[] = {
               "the next term, unless the leader renewed", false},
     [END] = {"END", step_end, 0, 0, NULL, "keeps the session if it leads", false},
 };
-static const struct flow_type store_compete_type = {"store_compete", steps, ARRAY_LEN(steps)};
+const struct flow_type store_compete_type = {"store_compete", steps, ARRAY_LEN(steps)};
 
 static void on_end(struct flow *f)
 {

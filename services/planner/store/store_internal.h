@@ -33,6 +33,7 @@ struct store {
     struct loop *loop;
     struct store_events ev;
     struct pgc_pool *pool;
+    struct pgc_pool *beat_pool; /* one session for renewing, which must never wait behind large requests */
     char *url, *instance;
     struct uuid boot;
     struct ms renew_every, takeover;

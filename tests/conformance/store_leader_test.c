@@ -248,11 +248,19 @@ START_TEST(server_that_is_not_there_is_told_and_closing_still_ends)
 }
 END_TEST
 
+START_TEST(table_of_the_flow_is_whole)
+{
+    ck_assert_msg(flow_type_check(&store_compete_type) == NULL, "%s",
+                  flow_type_check(&store_compete_type));
+}
+END_TEST
+
 TCase *leader_case(void)
 {
     TCase *tc = tcase_create("leader");
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, fresh_database, end_database);
+    tcase_add_test(tc, table_of_the_flow_is_whole);
     tcase_add_test(tc, second_planner_stands_by_and_takes_over_when_the_first_stops_renewing);
     tcase_add_test(tc, old_leader_is_refused_by_the_guard_and_told);
     tcase_add_test(tc, write_outside_the_commits_of_an_old_leader_loses_the_leadership);

@@ -1,0 +1,5 @@
+"""Lets every test import the helpers of tests/support by their bare names."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))

@@ -186,7 +186,7 @@ static void bus_part_close(struct service *s)
 static void on_store_state(void *data, bool ok, const char *why)
 {
     struct planner *p = data;
-    health_set(p->service, "run store", true, ok, ok ? "" : why);
+    health_set(p->service, "run_store", true, ok, ok ? "" : why);
 }
 
 static int store_start(struct service *s, struct err *e)
@@ -202,7 +202,7 @@ static int store_start(struct service *s, struct err *e)
                               .on_leader = planner_on_leader,
                               .on_lost = planner_on_lost,
                               .on_state = on_store_state};
-    health_set(s, "run store", true, false, "connecting");
+    health_set(s, "run_store", true, false, "connecting");
     p->store = store_open(p->loop, &set, &ev);
     store_set_pack(p->store, planner_pack_set, p);
     return 0;

@@ -69,6 +69,13 @@ static void wait_end(struct planner_wait *w, int rc)
     w->done(w);
 }
 
+static void count_run(const struct coord_note *n)
+{
+    char labels[80];
+    snprintf(labels, sizeof(labels), "mode=\"auto\",outcome=\"%s\"", run_state_name(n->state));
+    metric_add(metric_counter("publisher_materialization_runs_total", labels, "runs ended"), 1);
+}
+
 static void tell(struct planner *p, const struct coord_note *n)
 {
     switch (n->kind) {
@@ -83,6 +90,7 @@ static void tell(struct planner *p, const struct coord_note *n)
         publish_hint(p, "runs", n);
         log_info("run.state", "run=%s state=%s", n->run, run_state_name(n->state));
         if (!run_state_active(n->state)) {
+            count_run(n);
             loop_defer(p->loop, &p->event_task);
         }
         break;

@@ -127,6 +127,9 @@ static void on_poll(struct loop_timer *t)
         hello(b);
     }
     binder_get_now(b);
+    for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
+        binder_advance(it.value); /* a load that failed for now is tried again */
+    }
     loop_timer_start(t, MS(b->said_hello ? POLL_EVERY_MS : 250));
 }
 

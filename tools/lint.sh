@@ -23,6 +23,7 @@ generated() {
     python3 tools/make_proto_readme.py --check && { [ ! -e tools/make_reasons_md.py ] || python3 tools/make_reasons_md.py --check; }
 }
 compose() { [ ! -e docker-compose.yml ] || docker-compose -f docker-compose.yml config -q; }
+deploy() { /usr/bin/python3 tools/check_deploy.py; }
 
 step "layout (clang-format)" format
 step "include directions" python3 tools/check_includes.py
@@ -33,6 +34,7 @@ step "sleeps in tests" sleeps
 step "shell scripts" shell
 step "generated texts" generated
 step "docker-compose.yml" compose
+step "deploy" deploy
 if [ "$bad" != 0 ]; then
     echo "lint: see above"
     exit 1

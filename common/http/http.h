@@ -50,6 +50,8 @@ bool http_is_local(const struct http_req *r); /* came over loopback or a unix so
  * given (it goes nowhere), and only then req dies. */
 void http_on_gone(struct http_req *r, void (*fn)(struct http_req *r, void *data), void *data);
 
+/* This header goes out with the answer, whoever gives it, unless the answer names it itself. Copied; before the answer begins. */
+void http_answer_header(struct http_req *r, struct slice name, struct slice value);
 /* A whole answer. Adds Content-Length, Date, Connection. Headers are copied. HEAD gets no body. */
 void http_reply(struct http_req *r, int status, const struct http_header *headers, size_t n, struct slice body);
 void http_reply_json(struct http_req *r, int status, struct slice body);

@@ -73,6 +73,31 @@ static void add_clean(struct buf *out, struct slice value)
     }
 }
 
+void http_answer_header(struct http_req *r, struct slice name, struct slice value)
+{
+    must(r->n_extra < HTTP_EXTRA_MAX && !r->begun);
+    r->extra[r->n_extra++] = (struct http_header){slice_of(arena_slice(&r->arena, name)),
+                                                  slice_of(arena_slice(&r->arena, value))};
+}
+
+static void add_header(struct buf *out, const struct http_header *h)
+{
+    buf_add_slice(out, SLICE("\r\n"));
+    add_clean(out, h->name);
+    buf_add_slice(out, SLICE(": "));
+    add_clean(out, h->value);
+}
+
+static bool names_header(const struct http_header *headers, size_t n, struct slice name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (slice_ieq(headers[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void add_head(struct http_conn *c, int status, const struct http_header *headers, size_t n)
 {
     struct buf *out = &c->out.small;
@@ -84,10 +109,12 @@ static void add_head(struct http_conn *c, int status, const struct http_header *
     buf_add_slice(out, SLICE("\r\nDate: "));
     buf_add_str(out, http_server_date(c->server));
     for (size_t i = 0; i < n; i++) {
-        buf_add_slice(out, SLICE("\r\n"));
-        add_clean(out, headers[i].name);
-        buf_add_slice(out, SLICE(": "));
-        add_clean(out, headers[i].value);
+        add_header(out, &headers[i]);
+    }
+    for (unsigned i = 0; i < c->req.n_extra; i++) {
+        if (!names_header(headers, n, c->req.extra[i].name)) {
+            add_header(out, &c->req.extra[i]);
+        }
     }
     if (c->last || c->server->draining) {
         buf_add_slice(out, SLICE("\r\nConnection: close"));

@@ -320,6 +320,38 @@ static void put_environment(struct planner *p, struct bus_request *r)
 }
 
 /* ---- status ---- */
+/* Why a package of the configuration file is not there; NULL: it is not in the file, or loaded. */
+static const char *config_error(const struct planner *p, const char *environment,
+                                const char *package)
+{
+    list_for_each(it, &p->config_errors)
+    {
+        const struct planner_config_error *c = list_entry(it, struct planner_config_error, link);
+        if (c->package && strcmp(c->package, package) == 0 &&
+            strcmp(c->environment, environment) == 0) {
+            return c->message;
+        }
+    }
+    return NULL;
+}
+
+static void get_package_status(struct planner *p, struct bus_request *r, const char *environment,
+                               const char *package)
+{
+    const struct planner_unit *known = catalog_unit(p, environment, package);
+    const char *why = known ? (known->load ? NULL : known->load_error)
+                            : config_error(p, environment, package);
+    if (why) {
+        bus_reply_error(r, ERR_PACKAGE,
+                        arena_printf(&r->arena, "package '%s' is not loaded: %s", package, why), 0);
+        return;
+    }
+    struct planner_unit *u = serve_unit(p, r, environment, package);
+    if (u) {
+        serve_reply_json(r, package_json(p, u));
+    }
+}
+
 static void get_status(struct planner *p, struct bus_request *r)
 {
     Kiln__GetStatusReq *q = serve_unpack(r, &kiln__get_status_req__descriptor);
@@ -338,10 +370,7 @@ static void get_status(struct planner *p, struct bus_request *r)
         serve_reply_json(r, environment_json(p, env, true));
         return;
     }
-    struct planner_unit *u = serve_unit(p, r, q->environment, q->package);
-    if (u) {
-        serve_reply_json(r, package_json(p, u));
-    }
+    get_package_status(p, r, q->environment, q->package);
 }
 
 void serve_config(struct planner *p, struct bus_request *r)

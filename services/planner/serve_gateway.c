@@ -128,6 +128,12 @@ static void on_load_read(struct store_op *op)
     rep.compiler_version = bus_str(g->load.compiler_version);
     rep.manifest_json = bus_str(g->load.manifest_json ? g->load.manifest_json : "{}");
     rep.package_json = bus_str(g->load.package_json ? g->load.package_json : "{}");
+    if (u->load && u->load->id == g->load.id) { /* with the unit's own description and location */
+        json_t *v = package_json(g->p, u);
+        auto_free char *text = json_text(v);
+        json_decref(v);
+        rep.package_json = arena_strdup(a, text);
+    }
     rep.plan_json = bus_str(g->load.plan_json ? g->load.plan_json : "null");
     rep.default_connection = bus_str(g->load.default_connection);
     fill_files(a, &g->load, &rep);

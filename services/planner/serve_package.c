@@ -56,6 +56,18 @@ static bool busy(struct bus_request *r, const struct planner_unit *u)
     return false;
 }
 
+static bool frozen(struct planner *p, struct bus_request *r, const char *environment)
+{
+    const struct planner_environment *env = catalog_environment(p, environment);
+    if (env && env->frozen) {
+        bus_reply_error(r, ERR_FROZEN,
+                        "the configuration is frozen (frozenConfig): packages cannot be changed",
+                        0);
+        return true;
+    }
+    return false;
+}
+
 /* Absolute path of a location text, or an answer. */
 static int located(struct planner *p, struct bus_request *r, const char *text, char **path)
 {
@@ -78,10 +90,7 @@ static void publish(struct planner *p, struct bus_request *r)
     if (!env || busy(r, catalog_unit(p, q->environment, q->package))) {
         return;
     }
-    if (env->frozen) {
-        bus_reply_error(r, ERR_FROZEN,
-                        "the configuration is frozen (frozenConfig): packages cannot be changed",
-                        0);
+    if (frozen(p, r, q->environment)) {
         return;
     }
     char *path = NULL;
@@ -151,7 +160,7 @@ static void patch(struct planner *p, struct bus_request *r)
 {
     Kiln__PatchReq *q = serve_unpack(r, &kiln__patch_req__descriptor);
     struct planner_unit *u = q ? serve_unit(p, r, q->environment, q->package) : NULL;
-    if (!u || busy(r, u)) {
+    if (!u || frozen(p, r, q->environment) || busy(r, u)) {
         return;
     }
     struct err e = {0};
@@ -215,7 +224,7 @@ static void delete_package(struct planner *p, struct bus_request *r)
 {
     Kiln__DeleteReq *q = serve_unpack(r, &kiln__delete_req__descriptor);
     struct planner_unit *u = q ? serve_unit(p, r, q->environment, q->package) : NULL;
-    if (!u || busy(r, u)) {
+    if (!u || frozen(p, r, q->environment) || busy(r, u)) {
         return;
     }
     struct decision *d = decision_new(p);

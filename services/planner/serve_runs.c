@@ -108,10 +108,27 @@ static void create(struct planner *p, struct bus_request *r)
     decision_commit(d, on_run_decided, ans);
 }
 
+/* A run is changed under the name of its own package only. */
+static struct planner_unit *unit_of_run(struct planner *p, struct bus_request *r,
+                                        const char *environment, const char *package,
+                                        const char *id)
+{
+    struct planner_unit *u = serve_unit(p, r, environment, package);
+    if (u && coord_run_unit(p->coord, id) != u->id) {
+        bus_reply_error(r, ERR_NOT_FOUND,
+                        arena_printf(&r->arena,
+                                     "materialization '%s' does not exist in package '%s'", id,
+                                     package),
+                        0);
+        return NULL;
+    }
+    return u;
+}
+
 static void stop(struct planner *p, struct bus_request *r)
 {
     Kiln__StopRunReq *q = serve_unpack(r, &kiln__stop_run_req__descriptor);
-    struct planner_unit *u = q ? serve_unit(p, r, q->environment, q->package) : NULL;
+    struct planner_unit *u = q ? unit_of_run(p, r, q->environment, q->package, q->id) : NULL;
     if (!u) {
         return;
     }
@@ -198,6 +215,7 @@ struct run_delete {
     struct bus_request *r;
     const uint64_t *jobs;
     size_t n_jobs, at;
+    uint64_t unit;
     struct planner_wait wait;
     struct arena arena;
 };
@@ -229,7 +247,13 @@ static void delete_next(struct run_delete *g)
         planner_wait_start(g->p, &g->wait);
         return;
     }
-    serve_reply_json(g->r, json_object());
+    struct coord_unit_row unit = {0};
+    Kiln__JsonRep rep = KILN__JSON_REP__INIT;
+    rep.json = bus_str("{}");
+    if (g->p->coord && coord_unit_get(g->p->coord, g->unit, &unit)) {
+        rep.epoch = unit.epoch; /* the set without it: what the gateway answers after */
+    }
+    bus_reply(g->r, &rep.base);
     arena_fini(&g->arena);
     free(g);
 }
@@ -249,7 +273,8 @@ static void on_delete_decided(struct decision *d)
 static void delete_run(struct planner *p, struct bus_request *r)
 {
     Kiln__DeleteRunReq *q = serve_unpack(r, &kiln__delete_run_req__descriptor);
-    if (!q || !serve_unit(p, r, q->environment, q->package)) {
+    struct planner_unit *u = q ? unit_of_run(p, r, q->environment, q->package, q->id) : NULL;
+    if (!u) {
         return;
     }
     struct decision *d = decision_new(p);
@@ -266,6 +291,7 @@ static void delete_run(struct planner *p, struct bus_request *r)
     struct run_delete *g = xcalloc(1, sizeof(*g));
     g->p = p;
     g->r = r;
+    g->unit = u->id;
     arena_init(&g->arena);
     g->jobs = n ? arena_dup(&g->arena, jobs, n * sizeof(*jobs)) : NULL;
     g->n_jobs = n;

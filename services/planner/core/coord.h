@@ -155,6 +155,8 @@ int coord_run_stop(struct coord *c, struct coord_now now, const char *run, struc
  * manifest, restricted to what is still recorded. Jobs' ids go to out_jobs (in the arena of o). */
 int coord_run_delete(struct coord *c, struct coord_now now, const char *run, bool drop, const uint64_t **out_jobs, size_t *n_jobs, struct coord_out *o, struct err *e) MUST_USE;
 /* State of an active run, or of one that ended in this process; false: not in memory. */
+/* The package's unit that a run belongs to; 0: no such run. */
+uint64_t coord_run_unit(const struct coord *c, const char *run);
 bool coord_run_state(const struct coord *c, const char *run, enum run_state *out);
 /* Progress of an active run as a JSON object: targets, done, rows so far, stage. NULL: not active. */
 char *coord_run_progress(const struct coord *c, const char *run, struct arena *a);

@@ -154,6 +154,12 @@ const char *coord_run_next_to_plan(const struct coord *c, const char *after)
     return NULL;
 }
 
+uint64_t coord_run_unit(const struct coord *c, const char *run)
+{
+    const struct run *r = coord_find_run(c, run);
+    return r ? r->unit->row.id : 0;
+}
+
 bool coord_run_request(const struct coord *c, const char *run, struct coord_run_new *out)
 {
     const struct run *r = coord_find_run(c, run);

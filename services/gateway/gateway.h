@@ -121,6 +121,9 @@ struct gw_wait {
     struct loop_timer timer;
 };
 void gw_binder_wait(struct gateway *g, struct gw_wait *w);
+/* Why the package's newest set could not be applied here; NULL: it could, or is being loaded.
+ * Borrowed. */
+const char *gw_binder_error(const struct gateway *g, const char *environment, const char *package);
 /* A baked table was missing or superseded at query time: the planner is told with the next report.
  */
 void gw_binder_broken(struct gateway *g, const struct gw_package *p, const struct gw_binding *b,

@@ -237,6 +237,14 @@ void gw_binder_broken(struct gateway *g, const struct gw_package *p, const struc
     }
 }
 
+const char *gw_binder_error(const struct gateway *g, const char *environment, const char *package)
+{
+    char key[600];
+    const struct gw_unit *u =
+        map_get(&g->binder->names, name_key(key, sizeof(key), environment, package));
+    return u && u->failed_epoch ? u->failed_text : NULL;
+}
+
 /* ---- Redis events ---- */
 static void on_set(void *data, uint64_t unit, uint64_t epoch, struct slice packed)
 {

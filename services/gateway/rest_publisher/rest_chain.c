@@ -1,0 +1,234 @@
+/* Calls to the planner in a row, each followed by the wait until what it made is in force here, so
+ * that the caller's next request on this gateway sees it. */
+#include "services/gateway/rest_publisher/rest.h"
+
+enum { GONE_POLL_MS = 20 };
+enum { CALL, FORCE, END };
+
+static struct rest_chain *of(struct flow *f)
+{
+    return container_of(f, struct rest_chain, flow);
+}
+
+struct rest_chain *rest_chain_new(struct rest_call *c, void (*done)(struct rest_chain *ch))
+{
+    struct rest_chain *ch = xcalloc(1, sizeof(*ch));
+    ch->c = c;
+    ch->done = done;
+    list_init(&ch->items);
+    list_init(&ch->over);
+    return ch;
+}
+
+struct rest_item *rest_chain_add(struct rest_chain *ch, enum bus_kind kind,
+                                 const ProtobufCMessage *request)
+{
+    struct rest_item *it = arena_zalloc(ch->c->a, sizeof(*it));
+    it->kind = kind;
+    it->request = request;
+    list_add_tail(&ch->items, &it->link);
+    return it;
+}
+
+struct rest_item *rest_chain_add_status(struct rest_chain *ch, const char *environment,
+                                        const char *package)
+{
+    Kiln__GetStatusReq *q = arena_alloc(ch->c->a, sizeof(*q));
+    kiln__get_status_req__init(q);
+    q->environment = bus_str(environment);
+    q->package = bus_str(package);
+    return rest_chain_add(ch, BUS_GET_STATUS, &q->base);
+}
+
+void rest_fail_item(struct rest_call *c, const struct rest_item *it)
+{
+    if (it->retry_after_ms && err_code_http(it->rc) == 503) {
+        char text[16];
+        snprintf(text, sizeof(text), "%u", (it->retry_after_ms + 999) / 1000);
+        http_answer_header(c->r, SLICE("Retry-After"), slice_of(text));
+    }
+    if (it->rc == ERR_BUS_TIMEOUT) {
+        rest_fail(
+            c, it->rc,
+            "the planner does not answer: %s; packages in force are served on, try again when "
+            "the planner is back",
+            it->text);
+        return;
+    }
+    rest_fail(c, it->rc, "%s", it->text);
+}
+
+/* ---- CALL ---- */
+static int unpack(struct rest_call *c, struct rest_item *it, struct slice packed, struct err *e)
+{
+    Kiln__ListRunsRep *runs;
+    Kiln__PublishRep *published;
+    Kiln__RunRep *run;
+    Kiln__JsonRep *json;
+    switch (it->kind) {
+    case BUS_LIST_RUNS:
+        runs = bus_unpack(&kiln__list_runs_rep__descriptor, c->a, packed, e);
+        it->list = runs ? runs->run_json : NULL;
+        it->n_list = runs ? runs->n_run_json : 0;
+        return runs ? 0 : e->code;
+    case BUS_PUBLISH:
+        published = bus_unpack(&kiln__publish_rep__descriptor, c->a, packed, e);
+        it->json = published ? published->package_json : NULL;
+        it->epoch = published ? published->epoch : 0;
+        return published ? 0 : e->code;
+    case BUS_CREATE_RUN:
+    case BUS_STOP_RUN:
+    case BUS_GET_RUN:
+        run = bus_unpack(&kiln__run_rep__descriptor, c->a, packed, e);
+        it->json = run ? run->run_json : NULL;
+        return run ? 0 : e->code;
+    default:
+        json = bus_unpack(&kiln__json_rep__descriptor, c->a, packed, e);
+        it->json = json ? json->json : NULL;
+        it->epoch = json ? json->epoch : 0;
+        return json ? 0 : e->code;
+    }
+}
+
+static void on_answer(struct bus_call *call)
+{
+    struct rest_chain *ch = call->data;
+    struct rest_item *it = ch->item;
+    it->rc = call->rc ? call->rc : unpack(ch->c, it, call->reply, &call->err);
+    if (it->rc) {
+        it->text = arena_strdup(ch->c->a, err_text(&call->err));
+        it->retry_after_ms = call->retry_after_ms;
+    }
+    flow_resume(&ch->flow, 0, NULL);
+}
+
+static void cancel_call(struct flow *f)
+{
+    bus_call_cancel(&of(f)->bus);
+}
+
+static int start_call(struct rest_chain *ch)
+{
+    struct rest_item *it = ch->item;
+    ch->bus = (struct bus_call){.kind = it->kind,
+                                .request = it->request,
+                                .timeout = it->timeout,
+                                .done = on_answer,
+                                .data = ch};
+    struct slice key = http_header_get(ch->c->r, "Idempotency-Key");
+    if (key.len) {
+        rest_request_id(key, ch->c->n_calls, ch->bus.request_id);
+    }
+    ch->c->n_calls++;
+    return bus_call_start(ch->c->g->bus, &ch->bus);
+}
+
+static enum flow_next step_call(struct flow *f)
+{
+    struct rest_chain *ch = of(f);
+    if (f->entered) {
+        ch->item = list_entry(list_take_head(&ch->items), struct rest_item, link);
+        if (start_call(ch)) {
+            ch->item->rc = ERR_SHUTDOWN;
+            ch->item->text = "this gateway is ending; try again on another";
+            return flow_goto(f, END);
+        }
+        return FLOW_WAIT;
+    }
+    struct rest_item *it = ch->item;
+    list_add_tail(&ch->over, &it->link);
+    if (it->rc && !it->may_fail) {
+        return flow_goto(f, END);
+    }
+    if (it->rc == 0 && ch->after) {
+        ch->after(ch, it);
+    }
+    if (it->rc == 0 && it->force != FORCE_NONE) {
+        return flow_goto(f, FORCE);
+    }
+    return flow_goto(f, list_empty(&ch->items) ? END : CALL);
+}
+
+/* ---- FORCE ---- */
+static void on_wait_over(struct gw_wait *w)
+{
+    struct rest_chain *ch = w->data;
+    flow_resume(&ch->flow, 0, NULL);
+}
+
+static bool is_in_force(const struct rest_chain *ch)
+{
+    const struct gw_package *p = gw_binder_find(ch->c->g, ch->c->environment, ch->item->package);
+    return ch->item->force == FORCE_GONE ? p == NULL : p && p->epoch >= ch->wait.min_epoch;
+}
+
+/* Nobody tells when a package has gone: look, often and not for long. */
+static void start_wait(struct rest_chain *ch)
+{
+    struct rest_item *it = ch->item;
+    uint64_t epoch = it->epoch > it->min_epoch ? it->epoch : it->min_epoch;
+    struct ms left = ms_sub(ch->wait_until, loop_now(ch->c->g->loop));
+    bool gone = it->force == FORCE_GONE;
+    ch->wait = (struct gw_wait){.min_epoch = gone ? UINT64_MAX : epoch,
+                                .wait = gone ? ms_min(left, MS(GONE_POLL_MS)) : left,
+                                .done = on_wait_over,
+                                .data = ch};
+    snprintf(ch->wait.environment, sizeof(ch->wait.environment), "%s", ch->c->environment);
+    snprintf(ch->wait.package, sizeof(ch->wait.package), "%s", it->package);
+    gw_binder_wait(ch->c->g, &ch->wait);
+}
+
+static enum flow_next step_force(struct flow *f)
+{
+    struct rest_chain *ch = of(f);
+    struct rest_item *it = ch->item;
+    struct ms now = loop_now(ch->c->g->loop);
+    if (f->entered) {
+        ch->wait_until = ms_add(now, it->wait);
+        start_wait(ch);
+        return FLOW_WAIT;
+    }
+    it->in_force = is_in_force(ch);
+    if (it->force == FORCE_GONE && !it->in_force && ms_before(now, ch->wait_until)) {
+        start_wait(ch);
+        return FLOW_WAIT;
+    }
+    return flow_goto(f, list_empty(&ch->items) ? END : CALL);
+}
+
+/* ---- END ---- */
+static enum flow_next step_end(struct flow *f)
+{
+    (void)f;
+    return FLOW_END;
+}
+
+static void on_end(struct flow *f)
+{
+    struct rest_chain *ch = of(f);
+    struct rest_item *it = ch->item;
+    if (it->rc == 0 || it->may_fail) {
+        ch->done(ch);
+    } else if (ch->failed) {
+        ch->failed(ch, it);
+    } else {
+        rest_fail_item(ch->c, it);
+    }
+    free(ch);
+}
+
+static const struct flow_step steps[] = {
+    [CALL] = {"CALL", step_call, FLOW_TO(CALL) | FLOW_TO(FORCE) | FLOW_TO(END), 0, cancel_call,
+              "the planner is asked", false},
+    [FORCE] = {"FORCE", step_force, FLOW_TO(CALL) | FLOW_TO(END), 0, NULL,
+               "what it made comes into force here", true},
+    [END] = {"END", step_end, 0, 0, NULL, "", false},
+};
+static const struct flow_type rest_chain_type = {"rest", steps, ARRAY_LEN(steps)};
+
+void rest_chain_start(struct rest_chain *ch)
+{
+    snprintf(ch->flow.id, sizeof(ch->flow.id), "%.39s", ch->c->package ? ch->c->package : "");
+    ch->flow.on_end = on_end;
+    flow_start(&ch->flow, &rest_chain_type, loop_flows(ch->c->g->loop), NULL);
+}

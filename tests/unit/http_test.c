@@ -320,6 +320,25 @@ START_TEST(error_answer_has_code_and_message_and_values_cannot_smuggle_headers)
 }
 END_TEST
 
+START_TEST(headers_set_beforehand_go_out_once_with_whatever_answer_is_given)
+{
+    struct fixture f;
+    fixture_init(&f, NULL);
+
+    client_send(&f.c, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\n");
+    turn_until(f.loop, f.n_held == 1);
+    http_answer_header(f.held[0], SLICE("X-First"), SLICE("1"));
+    http_answer_header(f.held[0], SLICE("content-type"), SLICE("text/plain"));
+    http_reply_error(f.held[0], ERR_NOT_FOUND, "no");
+    turn_until(f.loop, client_has(&f.c, "GET /2 ? []"));
+
+    ck_assert(client_has(&f.c, "\r\nX-First: 1\r\n"));
+    ck_assert(!client_has(&f.c, "text/plain"));
+    ck_assert(strstr(strstr(f.c.in.p, "X-First") + 1, "X-First") == NULL);
+    fixture_fini(&f);
+}
+END_TEST
+
 START_TEST(paths_and_queries_are_decoded_and_bad_encoding_is_seen)
 {
     struct arena a;
@@ -372,6 +391,7 @@ int main(void)
     tcase_add_test(tc, answer_in_pieces_is_chunked_and_feels_a_slow_reader);
     tcase_add_test(tc, answer_in_pieces_to_an_old_client_ends_with_the_connection);
     tcase_add_test(tc, error_answer_has_code_and_message_and_values_cannot_smuggle_headers);
+    tcase_add_test(tc, headers_set_beforehand_go_out_once_with_whatever_answer_is_given);
     tcase_add_test(tc, paths_and_queries_are_decoded_and_bad_encoding_is_seen);
     Suite *s = suite_create("http");
     suite_add_tcase(s, tc);

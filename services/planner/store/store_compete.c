@@ -161,9 +161,9 @@ static void judge_leader(struct store *s, const struct pgc_result *r)
     c->takes = is_free || is_ours || !ms_before(silent, s->takeover);
 }
 
-static const char read_leader[] =
-    "SELECT l.boot, b.term, b.beat, m.installation, m.config_epoch FROM kiln.leader l, "
-    "kiln.leader_beat b, kiln.meta m";
+static const char read_leader[] = "SELECT l.boot, b.term, b.beat, m.installation, m.config_epoch "
+                                  "FROM kiln.leader l, kiln.leader_beat b, kiln.meta m "
+                                  "WHERE l.one AND b.one AND m.one";
 
 static enum flow_next step_read(struct flow *f)
 {

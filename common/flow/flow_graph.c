@@ -10,12 +10,13 @@ static void add_says(struct buf *out, const char *says)
 
 static void add_state(const struct flow_step *s, struct buf *out)
 {
-    bool is_plain = !s->says && !s->wait_ms && !s->shielded;
+    bool has_words = s->says && s->says[0];
+    bool is_plain = !has_words && !s->wait_ms && !s->shielded;
     if (is_plain) {
         return;
     }
     buf_addf(out, "    %s: %s", s->name, s->name);
-    if (s->says) {
+    if (has_words) {
         buf_add_str(out, " - ");
         add_says(out, s->says);
     }

@@ -52,6 +52,8 @@ static const struct conf_item items[] = {
      "how long a builder holds a job without a sign of life"},
     {"planner.sweep_every", CONF_MS, AT(sweep_every_ms), "1h", 1000, 86400000, NULL,
      "KILN_SWEEP_EVERY", NULL, 0, "how often leftover staging tables are looked for"},
+    {"planner.sweep_age", CONF_MS, AT(sweep_age_ms), "1h", 1000, 604800000, NULL, "KILN_SWEEP_AGE",
+     NULL, 0, "how old a staging table without a live attempt must be to be dropped"},
 };
 const struct conf_spec planner_conf = {
     .program = "kiln-planner",

@@ -307,7 +307,7 @@ void planner_sweep_due(struct planner *p)
         return;
     }
     struct decision *d = decision_new(p);
-    int64_t older = loop_unix_us() - INT64_C(3600) * 1000000;
+    int64_t older = loop_unix_us() - p->set->sweep_age_ms * 1000;
     for (struct map_iter it = map_begin(&p->units); map_next(&it);) {
         const struct planner_unit *u = it.value;
         const struct core_binding_set *set = coord_unit_set(p->coord, u->id);

@@ -35,7 +35,7 @@ struct planner_settings {
     bool collision_enforce;   /* PERSIST_COLLISION_ENFORCE */
     const char *storage_mode; /* PERSIST_STORAGE_MODE */
     int64_t warehouse_sessions;
-    int64_t lease_ms, sweep_every_ms;
+    int64_t lease_ms, sweep_every_ms, sweep_age_ms;
 };
 
 /* A load as the planner works with it: compiled, planned, kept in the compiler pool. Counted: unit,

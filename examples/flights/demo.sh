@@ -35,8 +35,10 @@ dir=$(cd "$dir" && pwd)
 exec 9>"$dir/lock"
 flock -n 9 || fail "another demo runs in $dir; end it first, or set KILN_DEMO_DIR"
 
-sockets=$(mktemp -d /tmp/kiln-demo-XXXXXX)
-chmod 755 "$sockets"
+# A short path (a socket's is limited to 108 bytes) that is the same each time: Kiln keeps the connection it was given first.
+sockets=/tmp/kiln-demo-$(id -u)-$(printf '%s' "$dir" | sha256sum | cut -c1-10)
+rm -rf "$sockets"
+mkdir -m 755 "$sockets" || fail "cannot make $sockets"
 kiln_pid=
 pg_pid=
 gone() { # pid seconds: waits for the end, then forces it

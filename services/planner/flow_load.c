@@ -24,7 +24,7 @@ static void read_offload(struct offload_job *job)
     if (f->archive.len) {
         f->read_rc = package_read_archive(&f->own, f->archive, &lim, &f->files, &f->read_err);
     } else {
-        f->read_rc = package_read_dir(&f->own, f->location, &lim, &f->files, &f->read_err);
+        f->read_rc = package_read_local(&f->own, f->location, &lim, &f->files, &f->read_err);
     }
 }
 

@@ -31,6 +31,8 @@ const char *package_store_path(struct arena *a, const char *package_store, const
 int package_read_dir(struct arena *a, const char *dir, const struct package_limits *lim, struct package_files *out, struct err *e) MUST_USE;
 /* zip or tar.gz bytes. One top-level directory in it is taken off. `..`, absolute paths, links, devices, bombs: ERR_ARCHIVE naming the entry. */
 int package_read_archive(struct arena *a, struct slice bytes, const struct package_limits *lim, struct package_files *out, struct err *e) MUST_USE;
+/* What package_location gave: a directory, or an archive in one file (at most 1 GiB). */
+int package_read_local(struct arena *a, const char *path, const struct package_limits *lim, struct package_files *out, struct err *e) MUST_USE;
 /* Location text -> what it is: local path made absolute against base_dir (./ ../ ~/ /), or a sentence why not (remote, bare word). */
 int package_location(struct arena *a, const char *location, const char *base_dir, char **path, bool *is_archive, struct err *e) MUST_USE;
 

@@ -88,7 +88,8 @@ static void add_all(struct op_query *q)
     add(q, arena_strdup(q->o.arena, wq->sql), arena_strdup(q->o.arena, wq->prepare_as));
     q->o.stmts[q->query_at].stream = true;
     if (in_transaction) {
-        add(q, "COMMIT", "kiln commit");
+        add(q, wq->roll_back ? "ROLLBACK" : "COMMIT",
+            wq->roll_back ? "kiln rollback" : "kiln commit");
     }
 }
 

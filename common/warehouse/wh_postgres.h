@@ -132,6 +132,7 @@ struct wh_table wh_pg_table_copy(struct arena *a, const struct wh_table *t);
 bool wh_pg_is_lock_error(const struct err *e);
 struct ms wh_pg_lock_pause(void); /* 50-500 ms, random */
 #define WH_PG_LOCKS_MS 60000      /* a swap or drop tries for so long */
+#define WH_PG_LOCKS_GRACE_MS 5000 /* and its last try may end by its lock timeout, not by ours */
 
 /* What a swap carries over: wh_postgres_carry.c. One statement is added whose rows are (phase,
  * sql). */

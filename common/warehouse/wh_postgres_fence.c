@@ -124,6 +124,7 @@ struct op_drop {
     struct wh_table table;
     uint64_t token;
     bool drops; /* the table is the one that was published */
+    struct ms locks_until;
 };
 
 static struct op_drop *drop_of(struct flow *f)
@@ -193,7 +194,7 @@ static enum flow_next step_drop_back_off(struct flow *f)
     if (wh_pg_failed(&d->o, DROP_END)) {
         return FLOW_AGAIN;
     }
-    if (!ms_before(ms_add(loop_now(d->o.pg->loop), MS(500)), d->o.until)) {
+    if (!ms_before(ms_add(loop_now(d->o.pg->loop), MS(500)), d->locks_until)) {
         return wh_pg_fail(&d->o, DROP_END, ERR_TARGET_BUSY,
                           "%s stayed locked by other sessions and was not dropped",
                           wh_pg_quoted(&d->o, &d->table.name));
@@ -308,6 +309,8 @@ static const struct flow_type drop_flow = {"wh_drop", drop_steps, ARRAY_LEN(drop
 void wh_pg_drop(struct wh_op *op, const struct wh_table *t, uint64_t token)
 {
     struct op_drop *d = wh_pg_op_start(op, sizeof *d, &drop_flow, MS(WH_PG_LOCKS_MS));
+    d->locks_until = d->o.until;
+    d->o.until = ms_add(d->o.until, MS(WH_PG_LOCKS_GRACE_MS));
     d->table = wh_pg_table_copy(op->arena, t);
     d->token = token;
 }

@@ -276,7 +276,8 @@ static enum flow_next step_claim(struct flow *f)
         if (!s->locking) {
             s->locking = true;
             s->locks_until = ms_add(loop_now(s->o.pg->loop), MS(WH_PG_LOCKS_MS));
-            s->locks_until = s->o.until = ms_min(s->locks_until, s->o.until);
+            s->locks_until = ms_min(s->locks_until, s->o.until);
+            s->o.until = ms_add(s->locks_until, MS(WH_PG_LOCKS_GRACE_MS));
         }
         add_claim(s);
         return wh_pg_run(&s->o);

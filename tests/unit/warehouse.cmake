@@ -1,0 +1,1 @@
+kiln_test(NAME warehouse_test SOURCES warehouse_test.c LINKS kiln_warehouse)

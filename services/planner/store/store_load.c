@@ -36,7 +36,9 @@ static const char *const queries[] = {
         "kiln.unit u ON u.id = b.unit WHERE u.deleted_at IS NULL ORDER BY b.unit, b.epoch DESC",
     [RUNS] = "SELECT " RUN_COLUMNS
              " FROM kiln.run r JOIN kiln.unit u ON u.id = r.unit WHERE u.deleted_at IS NULL AND "
-             "r.state IN ('requested', 'planning', 'building', 'binding', 'ready') ORDER BY r.id",
+             "(r.state IN ('requested', 'planning', 'building', 'binding', 'ready') OR r.id IN "
+             "(SELECT id FROM kiln.run WHERE state IN ('failed', 'cancelled') ORDER BY id DESC "
+             "LIMIT 256)) ORDER BY r.id",
     [JOBS] = "SELECT j.id, j.run, j.kind, j.place, j.target, j.unit, j.source_id, j.state, "
              "j.stop_requested, "
              "j.granted_ever, j.attempts, kiln.us(j.retry_at), j.spec, j.error_code, j.error, "

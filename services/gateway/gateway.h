@@ -75,6 +75,7 @@ struct gw_package {
     struct map by_build; /* build id -> struct gw_binding * */
     struct arena arena;  /* holds all of it */
     uint64_t running;    /* queries that hold it now (for oldest_in_use) */
+    const struct gw_view *view; /* query half: made on first use, in the arena; NULL until then */
 };
 struct gw_package *gw_package_ref(struct gw_package *p);
 void gw_package_unref(struct gw_package *p);
@@ -95,6 +96,7 @@ struct gateway {
     struct gw_binder *binder;
     struct gw_conns *conns;
     struct gw_cache *cache;
+    struct gw_part *query_half; /* query/query.h */
     struct uuid boot;
     uint8_t secret_key[32];
     bool has_secret_key;

@@ -1,0 +1,102 @@
+/* POST /connections/test: a connection that is not stored is opened, greeted and closed. 200 either
+ * way; what went wrong is in the answer. */
+#include "services/gateway/query/query.h"
+
+struct trial {
+    struct gw_work work;
+    struct gateway *g;
+    struct http_req *r;
+    struct arena arena;
+    struct wh *wh;
+    struct wh_op op;
+    const char **secrets; /* never in an answer */
+};
+
+static void reply(struct http_req *r, const char **secrets, int rc, struct err *e)
+{
+    auto_buf struct buf body = {0};
+    buf_addf(&body, "{\"status\":\"%s\",\"errorMessage\":", rc ? "failed" : "ok");
+    for (size_t i = 0; secrets && secrets[i]; i++) {
+        err_scrub(e, secrets[i]);
+    }
+    jsonw_str(&body, slice_of(rc ? err_text(e) : ""));
+    buf_add_char(&body, '}');
+    http_reply_json(r, 200, buf_slice(&body));
+}
+
+static void on_closed(void *data)
+{
+    struct trial *t = data;
+    wh_free(t->wh);
+    arena_fini(&t->arena);
+    gw_work_end(t->g, &t->work);
+    free(t);
+}
+
+static void on_tested(struct wh_op *op)
+{
+    struct trial *t = op->data;
+    http_on_gone(t->r, NULL, NULL);
+    op->err.code = op->rc;
+    reply(t->r, t->secrets, op->rc, &op->err);
+    t->wh->ops->close(t->wh, on_closed, t);
+}
+
+static void on_gone(struct http_req *r, void *data)
+{
+    struct trial *t = data;
+    (void)r;
+    t->wh->ops->cancel(&t->op);
+}
+
+static int open_trial(struct trial *t, const json_t *body, const char *type, struct err *e)
+{
+    auto_buf struct buf config = {0};
+    json_print(body, &config);
+    t->secrets = wh_secrets(&t->arena, buf_str(&config));
+    struct wh_settings s = {.name = json_str(body, "name", "connection"),
+                            .type = type,
+                            .config_json = buf_str(&config),
+                            .sessions = 1};
+    return wh_open(t->g->loop, &s, &t->wh, e);
+}
+
+static void start(struct gateway *g, struct http_req *r, const json_t *body, const char *type)
+{
+    struct trial *t = xcalloc(1, sizeof(*t));
+    struct err e = {0};
+    t->g = g;
+    t->r = r;
+    int rc = open_trial(t, body, type, &e);
+    if (rc) {
+        reply(r, t->secrets, rc, &e);
+        arena_fini(&t->arena);
+        free(t);
+        return;
+    }
+    t->op = (struct wh_op){.wh = t->wh, .arena = &t->arena, .data = t, .done = on_tested};
+    gw_work_begin(g, &t->work, NULL);
+    t->wh->ops->test(&t->op);
+    http_on_gone(r, on_gone, t);
+}
+
+void gw_connection_test_handle(struct gateway *g, struct http_req *r)
+{
+    struct err e = {0};
+    const char *type = NULL;
+    json_t *body = gw_body_object(r, &e);
+    if (!body) {
+        gw_reply_error(r, e.code, err_text(&e));
+        return;
+    }
+    int rc = gw_body_str(body, "type", &type, &e);
+    if (rc == 0 && !type) {
+        rc = err_set(&e, ERR_INVALID, "'type' is missing: name the connection's type");
+    }
+    if (rc) {
+        gw_reply_error(r, rc, err_text(&e));
+    } else {
+        start(g, r, body, type);
+    }
+    json_decref(body);
+}

@@ -1,0 +1,1 @@
+kiln_fuzz(NAME result LINKS kiln_gateway_core)

@@ -70,6 +70,16 @@ def check_packages():
     bad.extend(f"packages.txt: apt knows no package {n} (or apt-get update was never run)" for n in names if n not in known)
 
 
+def owner(path):
+    """The package that a file came with; /lib and /usr/lib are one directory, and dpkg knows either spelling."""
+    real = os.path.realpath(path)
+    for spelling in (real, real.removeprefix("/usr"), path):
+        found = run("dpkg", "-S", spelling).stdout.split(":")[0]
+        if found:
+            return found
+    return None
+
+
 def check_libraries():
     runtime = set(packages("runtime")) | BASE_IMAGE
     for program in PROGRAMS:
@@ -78,7 +88,7 @@ def check_libraries():
         for library in sorted(needed):
             if library not in places:
                 continue
-            found = run("dpkg", "-S", os.path.realpath(places[library])).stdout.split(":")[0]
+            found = owner(places[library])
             if found not in runtime:
                 bad.append(f"{program} needs {library} of package {found or '(none)'}, which the runtime list of packages.txt has not")
 

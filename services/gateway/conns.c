@@ -29,16 +29,42 @@ void gw_seal(const struct gateway *g, struct slice plain, uint8_t nonce[12], str
     crypto_seal(g->secret_key, nonce, plain, out);
 }
 
+struct wh_closing {
+    struct gateway *g;
+    struct wh *wh;
+};
+
+static void close_part_if_over(struct gateway *g)
+{
+    if (!g->conns->closing || g->conns->n_closing > 0) {
+        return;
+    }
+    map_fini(&g->conns->by_key);
+    map_fini(&g->conns->by_wh);
+    map_fini(&g->conns->asking);
+    free(g->conns);
+    g->conns = NULL;
+    service_part_closed(g->service);
+}
+
 static void on_wh_closed(void *data)
 {
-    wh_free(data);
+    struct wh_closing *w = data;
+    struct gateway *g = w->g;
+    wh_free(w->wh);
+    free(w);
+    g->conns->n_closing--;
+    close_part_if_over(g);
 }
 
 static void conn_free(struct gateway *g, struct gw_conn *c)
 {
     if (c->wh) {
         map_del_u64(&g->conns->by_wh, (uint64_t)(uintptr_t)c->wh);
-        c->wh->ops->close(c->wh, on_wh_closed, c->wh);
+        struct wh_closing *w = xcalloc(1, sizeof(*w));
+        *w = (struct wh_closing){.g = g, .wh = c->wh};
+        g->conns->n_closing++;
+        c->wh->ops->close(c->wh, on_wh_closed, w);
     }
     free(c->key);
     free(c);
@@ -213,10 +239,6 @@ void gw_conns_close(struct service *s)
         map_del(&g->conns->by_key, it.key);
         conn_free(g, c);
     }
-    map_fini(&g->conns->by_key);
-    map_fini(&g->conns->by_wh);
-    map_fini(&g->conns->asking);
-    free(g->conns);
-    g->conns = NULL;
-    service_part_closed(s);
+    g->conns->closing = true;
+    close_part_if_over(g);
 }

@@ -12,8 +12,10 @@ struct gw_conn {
 };
 struct gw_conns {
     struct map by_key;
-    struct map by_wh;  /* struct wh pointer as u64 -> gw_conn */
-    struct map asking; /* key -> struct gw_conn_ask */
+    struct map by_wh;   /* struct wh pointer as u64 -> gw_conn */
+    struct map asking;  /* key -> struct gw_conn_ask */
+    unsigned n_closing; /* warehouses whose sessions are still ending */
+    bool closing;       /* the part closes when the last one has ended */
 };
 struct gw_conn_ask { /* one question to the planner, shared by all who wait for it */
     struct gateway *g;

@@ -60,22 +60,38 @@ static void environment_free(struct planner_environment *e)
     free(e);
 }
 
+struct wh_closing {
+    struct planner *p;
+    struct wh *wh;
+};
+
 static void on_wh_closed(void *data)
 {
-    wh_free(data);
-}
-
-static void connection_close(struct planner_connection *c)
-{
-    if (c->wh) {
-        c->wh->ops->close(c->wh, on_wh_closed, c->wh);
-        c->wh = NULL;
+    struct wh_closing *w = data;
+    struct planner *p = w->p;
+    wh_free(w->wh);
+    free(w);
+    p->n_wh_closing--;
+    if (p->n_wh_closing == 0 && p->on_whs_closed) {
+        p->on_whs_closed(p);
     }
 }
 
-static void connection_free(struct planner_connection *c)
+static void connection_close(struct planner *p, struct planner_connection *c)
 {
-    connection_close(c);
+    if (!c->wh) {
+        return;
+    }
+    struct wh_closing *w = xcalloc(1, sizeof(*w));
+    *w = (struct wh_closing){.p = p, .wh = c->wh};
+    c->wh = NULL;
+    p->n_wh_closing++;
+    w->wh->ops->close(w->wh, on_wh_closed, w);
+}
+
+static void connection_free(struct planner *p, struct planner_connection *c)
+{
+    connection_close(p, c);
     free(c->name);
     free(c->type);
     free(c->digest);
@@ -106,7 +122,7 @@ struct planner_connection *catalog_put_connection(struct planner *p,
             key_of(key, sizeof(key), "%llu/%s", (unsigned long long)row->environment, row->name),
             c);
     }
-    connection_close(c);
+    connection_close(p, c);
     replace(&c->type, row->type);
     replace(&c->digest, row->digest);
     replace(&c->public_json, row->public_json);
@@ -124,7 +140,7 @@ void catalog_del_connection(struct planner *p, uint64_t environment, const char 
         map_del(&p->connections,
                 key_of(key, sizeof(key), "%llu/%s", (unsigned long long)environment, name));
     if (c) {
-        connection_free(c);
+        connection_free(p, c);
     }
 }
 
@@ -138,7 +154,7 @@ void catalog_del_environment(struct planner *p, const char *name)
         struct planner_connection *c = it.value;
         if (c->environment == e->id) {
             map_del(&p->connections, it.key);
-            connection_free(c);
+            connection_free(p, c);
         }
     }
     environment_free(e);
@@ -218,7 +234,7 @@ void catalog_clear(struct planner *p)
         unit_free(p, it.value);
     }
     for (struct map_iter it = map_begin(&p->connections); map_next(&it);) {
-        connection_free(it.value);
+        connection_free(p, it.value);
     }
     for (struct map_iter it = map_begin(&p->environments); map_next(&it);) {
         environment_free(it.value);

@@ -92,6 +92,12 @@ static void free_errors(struct planner *p)
     }
 }
 
+static void on_whs_closed(struct planner *p)
+{
+    p->on_whs_closed = NULL;
+    service_part_closed(p->service);
+}
+
 static void base_close(struct service *s)
 {
     struct planner *p = self(s);
@@ -107,7 +113,10 @@ static void base_close(struct service *s)
     coord_free(p->coord);
     p->coord = NULL;
     free_errors(p);
-    service_part_closed(s);
+    p->on_whs_closed = on_whs_closed;
+    if (p->n_wh_closing == 0) {
+        on_whs_closed(p);
+    }
 }
 
 static void on_compiler(void *data, bool ready, const char *why)

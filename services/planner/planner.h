@@ -101,6 +101,8 @@ struct planner {
     struct list runs_planning; /* flow_run in progress */
     bool events_running;
     struct flow_events *events_flow;
+    unsigned n_wh_closing; /* warehouses whose sessions are still ending */
+    void (*on_whs_closed)(struct planner *p);
 };
 struct planner_config_error {
     struct list link;

@@ -1,0 +1,91 @@
+"""Losing Redis, planner or both: queries go on from tables (design.md 3; protocol.md 6)."""
+import pytest
+
+from servers import wait_for
+from trio import BY_REGION, ORDERS, Trio
+from trio_fixtures import shop
+
+
+@pytest.fixture(scope="module")
+def kiln():
+    with Trio(packages={"shop": shop("out")}, gateway_env={"KILN_COMPILER_CHILDREN": "1"}) as trio:
+        wait_for(lambda: trio.call("GET", trio.package_path()).status_code == 200, 20, "the package is loaded")
+        trio.materialize()
+        yield trio
+
+
+def is_baked(kiln, query=BY_REGION):
+    answer = kiln.query(query)
+    assert answer.served == "baked", (answer.headers, answer.decision)
+    assert sum(r["orders_n"] for r in answer.rows) == ORDERS
+
+
+def test_without_redis_queries_are_baked_and_a_new_binding_still_arrives(kiln):
+    kiln.redis.kill9()
+    try:
+        is_baked(kiln)
+        before = kiln.query(BY_REGION).headers["Kiln-Epoch"]
+        kiln.materialize(forceRefresh=True)
+        wait_for(lambda: kiln.query(BY_REGION).headers["Kiln-Epoch"] > before, 5, "the new epoch is in force")
+        is_baked(kiln)
+        assert "redis" in kiln.call("GET", "/readyz").text.lower() + kiln.call("GET", "/healthz").text.lower() + kiln.call("GET", "/metrics").text.lower()
+    finally:
+        kiln.redis.start()
+    wait_for(lambda: kiln.redis.command("KEYS", "kiln:*"), 10, "the sets are written again into an empty Redis")
+
+
+def test_without_the_planner_queries_are_baked_and_changes_are_503_with_a_remedy(kiln):
+    kiln.procs["planner"].kill9()
+    try:
+        is_baked(kiln)
+        is_baked(kiln, "run: daily -> { group_by: sold_on; aggregate: orders_n }")  # compiled now
+        r = kiln.call("POST", kiln.package_path("shop", "/materializations"), json={}, timeout=60)
+        assert r.status_code == 503 and "planner" in r.json()["message"], r.text
+        status = kiln.json("GET", "status")
+        assert status["environments"][0]["packages"][0]["manifestBindingStatus"] == "bound"
+        assert status["gateway"]["plannerAnswers"] is False
+        assert kiln.binding() == ("bound", 2)
+    finally:
+        kiln.procs["planner"].start()
+    kiln.wait_ready()
+    assert kiln.materialize()["metadata"]["sourcesReused"] == 2
+
+
+def test_a_gateway_started_without_planner_and_redis_serves_what_it_last_served(kiln):
+    is_baked(kiln)
+    epoch = kiln.query(BY_REGION).headers["Kiln-Epoch"]
+    gateway = kiln.procs["gateway-1"]
+    kiln.procs["planner"].kill9()
+    kiln.redis.kill9()
+    try:
+        gateway.kill9()
+        gateway.start()
+        wait_for(lambda: gateway.alive and kiln_answers(kiln), 20, "the gateway answers alone")
+        is_baked(kiln)
+        assert kiln.query(BY_REGION).headers["Kiln-Epoch"] == epoch
+    finally:
+        kiln.redis.start()
+        kiln.procs["planner"].start()
+    kiln.wait_ready()
+    assert kiln.materialize()["metadata"]["sourcesReused"] == 2
+    is_baked(kiln)
+
+
+def kiln_answers(kiln):
+    try:
+        return kiln.post_query(BY_REGION).status_code == 200
+    except OSError:
+        return False
+
+
+def test_a_restored_redis_with_older_sets_does_not_turn_a_gateway_back(kiln):
+    (key,) = kiln.redis.command("KEYS", "kiln:*:b:*")
+    old = kiln.redis.command("GET", key)
+    before = kiln.query(BY_REGION).headers["Kiln-Epoch"]
+    kiln.materialize(forceRefresh=True)
+    wait_for(lambda: kiln.query(BY_REGION).headers["Kiln-Epoch"] > before, 5, "the new set is in force")
+    new = kiln.query(BY_REGION).headers["Kiln-Epoch"]
+    kiln.redis.command("SET", key, old)
+    is_baked(kiln)
+    assert kiln.query(BY_REGION).headers["Kiln-Epoch"] == new
+    wait_for(lambda: kiln.redis.command("GET", key)[:20] > old[:20], 15, "the newer set is written over it again")

@@ -123,6 +123,7 @@ struct gw_wait {
     struct loop_timer timer;
 };
 void gw_binder_wait(struct gateway *g, struct gw_wait *w);
+void gw_binder_wait_cancel(struct gw_wait *w); /* silently: done does not come */
 /* Why the package's newest set could not be applied here; NULL: it could, or is being loaded.
  * Borrowed. */
 const char *gw_binder_error(const struct gateway *g, const char *environment, const char *package);

@@ -22,6 +22,15 @@ static struct gw_unit *unit_get(struct gw_binder *b, uint64_t id)
     return u;
 }
 
+/* A package that was deleted and published again is another unit of the same name. */
+static void name_del(struct gw_binder *b, const struct gw_unit *u)
+{
+    char key[600];
+    if (u->name && map_get(&b->names, name_key(key, sizeof(key), u->environment, u->name)) == u) {
+        map_del(&b->names, name_key(key, sizeof(key), u->environment, u->name));
+    }
+}
+
 static void unit_name(struct gw_binder *b, struct gw_unit *u, const Kiln__BindingSet *set)
 {
     char key[600];
@@ -29,14 +38,16 @@ static void unit_name(struct gw_binder *b, struct gw_unit *u, const Kiln__Bindin
         strcmp(u->environment, set->environment) == 0) {
         return;
     }
-    if (u->name) {
-        map_del(&b->names, name_key(key, sizeof(key), u->environment, u->name));
-    }
+    name_del(b, u);
     free(u->name);
     free(u->environment);
     u->environment = xstrdup(set->environment);
     u->name = xstrdup(set->package);
-    map_put(&b->names, name_key(key, sizeof(key), u->environment, u->name), u);
+    struct slice name = name_key(key, sizeof(key), u->environment, u->name);
+    const struct gw_unit *holder = map_get(&b->names, name);
+    if (!holder || holder->known < set->epoch) { /* the newer unit: the other is on its way out */
+        map_put(&b->names, name, u);
+    }
 }
 
 void binder_offer(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct slice packed)
@@ -154,10 +165,7 @@ void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text
 
 static void unit_free(struct gw_binder *b, struct gw_unit *u)
 {
-    char key[600];
-    if (u->name) {
-        map_del(&b->names, name_key(key, sizeof(key), u->environment, u->name));
-    }
+    name_del(b, u);
     if (u->in_force) {
         gw_package_unref(u->in_force);
     }
@@ -235,6 +243,12 @@ void gw_binder_broken(struct gateway *g, const struct gw_package *p, const struc
                                                       xstrdup(bind->generation), xstrdup(code)};
         binder_report_now(b);
     }
+}
+
+void gw_binder_wait_cancel(struct gw_wait *w)
+{
+    list_del(&w->link);
+    loop_timer_stop(&w->timer);
 }
 
 const char *gw_binder_error(const struct gateway *g, const char *environment, const char *package)

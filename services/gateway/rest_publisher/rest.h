@@ -68,6 +68,7 @@ struct rest_chain {
     struct bus_call bus;
     struct gw_wait wait;
     struct ms wait_until;
+    struct loop_timer watch;                                    /* runs once the client is gone */
     void (*after)(struct rest_chain *ch, struct rest_item *it); /* may add items; NULL: none */
     void (*done)(struct rest_chain *ch);                        /* answers the request */
     void (*failed)(struct rest_chain *ch,

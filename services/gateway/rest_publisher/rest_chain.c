@@ -2,7 +2,7 @@
  * that the caller's next request on this gateway sees it. */
 #include "services/gateway/rest_publisher/rest.h"
 
-enum { GONE_POLL_MS = 20 };
+enum { GONE_POLL_MS = 20, WATCH_MS = 250 };
 enum { CALL, FORCE, END };
 
 static struct rest_chain *of(struct flow *f)
@@ -137,7 +137,7 @@ static enum flow_next step_call(struct flow *f)
     }
     struct rest_item *it = ch->item;
     list_add_tail(&ch->over, &it->link);
-    if (it->rc && !it->may_fail) {
+    if (f->cancel_asked || (it->rc && !it->may_fail)) {
         return flow_goto(f, END);
     }
     if (it->rc == 0 && ch->after) {
@@ -178,6 +178,12 @@ static void start_wait(struct rest_chain *ch)
     gw_binder_wait(ch->c->g, &ch->wait);
 }
 
+static void cancel_wait(struct flow *f)
+{
+    gw_binder_wait_cancel(&of(f)->wait);
+    flow_resume(f, 0, NULL);
+}
+
 static enum flow_next step_force(struct flow *f)
 {
     struct rest_chain *ch = of(f);
@@ -189,6 +195,9 @@ static enum flow_next step_force(struct flow *f)
         return FLOW_WAIT;
     }
     it->in_force = is_in_force(ch);
+    if (f->cancel_asked) {
+        return flow_goto(f, END);
+    }
     if (it->force == FORCE_GONE && !it->in_force && ms_before(now, ch->wait_until)) {
         start_wait(ch);
         return FLOW_WAIT;
@@ -207,7 +216,10 @@ static void on_end(struct flow *f)
 {
     struct rest_chain *ch = of(f);
     struct rest_item *it = ch->item;
-    if (it->rc == 0 || it->may_fail) {
+    loop_timer_stop(&ch->watch);
+    if (f->cancel_asked) {
+        rest_fail(ch->c, ERR_SHUTDOWN, "this gateway ended before the planner answered");
+    } else if (it->rc == 0 || it->may_fail) {
         ch->done(ch);
     } else if (ch->failed) {
         ch->failed(ch, it);
@@ -220,14 +232,34 @@ static void on_end(struct flow *f)
 static const struct flow_step steps[] = {
     [CALL] = {"CALL", step_call, FLOW_TO(CALL) | FLOW_TO(FORCE) | FLOW_TO(END), 0, cancel_call,
               "the planner is asked", false},
-    [FORCE] = {"FORCE", step_force, FLOW_TO(CALL) | FLOW_TO(END), 0, NULL,
-               "what it made comes into force here", true},
+    [FORCE] = {"FORCE", step_force, FLOW_TO(CALL) | FLOW_TO(END), 0, cancel_wait,
+               "what it made comes into force here", false},
     [END] = {"END", step_end, 0, 0, NULL, "", false},
 };
 static const struct flow_type rest_chain_type = {"rest", steps, ARRAY_LEN(steps)};
 
+/* What a client began goes on without it, but does not hold up the gateway's end. */
+static void on_watch(struct loop_timer *t)
+{
+    struct rest_chain *ch = t->data;
+    if (ch->c->g->draining) {
+        flow_cancel(&ch->flow);
+    } else {
+        loop_timer_start(t, MS(WATCH_MS));
+    }
+}
+
+static void on_gone(struct http_req *r, void *data)
+{
+    struct rest_chain *ch = data;
+    (void)r;
+    on_watch(&ch->watch);
+}
+
 void rest_chain_start(struct rest_chain *ch)
 {
+    loop_timer_init(&ch->watch, ch->c->g->loop, on_watch, ch);
+    http_on_gone(ch->c->r, on_gone, ch);
     snprintf(ch->flow.id, sizeof(ch->flow.id), "%.39s", ch->c->package ? ch->c->package : "");
     ch->flow.on_end = on_end;
     flow_start(&ch->flow, &rest_chain_type, loop_flows(ch->c->g->loop), NULL);

@@ -275,6 +275,18 @@ static void delete_environment(struct planner *p, struct bus_request *r, const c
     store_delete_environment(p->store, &c->op, env->id);
 }
 
+/* frozenConfig is said for the whole file: it covers environments that are not in it as well. */
+static const struct planner_environment *any_frozen(const struct planner *p)
+{
+    for (struct map_iter it = map_begin(&p->environments); map_next(&it);) {
+        const struct planner_environment *e = it.value;
+        if (e->frozen) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
 static void put_environment(struct planner *p, struct bus_request *r)
 {
     Kiln__PutEnvironmentReq *q = serve_unpack(r, &kiln__put_environment_req__descriptor);
@@ -285,8 +297,7 @@ static void put_environment(struct planner *p, struct bus_request *r)
         delete_environment(p, r, q->name);
         return;
     }
-    struct planner_environment *old = catalog_environment(p, q->name);
-    if (frozen(r, old)) {
+    if (frozen(r, any_frozen(p))) {
         return;
     }
     if (strcmp(q->method, "PATCH") == 0 && !serve_environment(p, r, q->name)) {

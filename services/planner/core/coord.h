@@ -62,7 +62,9 @@ void coord_load_set(struct coord *c, const struct core_binding_set *s); /* the n
  * is to be deleted may be loaded at any later time; one that is known already is left as it is. */
 void coord_load_run(struct coord *c, const struct row_run *r);
 void coord_load_job(struct coord *c, const struct row_job *j);         /* of active runs, and open drop and sweep jobs */
-void coord_load_attempt(struct coord *c, const struct row_attempt *a, struct coord_now now); /* of those jobs, ended ones too; live leases get one full term */
+/* Of those jobs, ended ones too; live leases get one full term. And the newest thousand of any other job: by them, late copies of
+ * pulls and reports are known for what they are. */
+void coord_load_attempt(struct coord *c, const struct row_attempt *a, struct coord_now now);
 /* After loading: rebinds sets that a reload emptied (a restart rebinds), moves what can move. */
 void coord_started(struct coord *c, struct coord_now now, struct coord_out *o);
 
@@ -180,6 +182,8 @@ struct coord_lease {
 };
 /* At most `slots` leases; the same request id again gives the same leases. Another boot of the instance ends its old leases first. */
 size_t coord_pull(struct coord *c, struct coord_now now, const struct coord_builder *b, size_t slots, struct coord_lease *out, struct coord_out *o);
+/* This pull was answered without work: a late copy of it, which nobody waits for any more, must not be given any. */
+void coord_pull_over(struct coord *c, const uint8_t request_id[16]);
 struct coord_progress {
     uint64_t token, rows, bytes;
     const char *stage;

@@ -137,6 +137,20 @@ static struct attempt *attempt_of_job(const struct job *j, uint64_t token)
     return NULL;
 }
 
+/* The fence says what stands at the name: a result it does not name is gone, whoever took it away. */
+static void place_disowns(struct turn *t, struct place *p, const struct coord_finish *f)
+{
+    list_for_each (it, &p->targets) {
+        struct target *x = list_entry(it, struct target, link);
+        list_for_each (at, &x->generations) {
+            struct generation *g = list_entry(at, struct generation, link);
+            if (g->g.token != f->fence_published || !f->fence_still_there) {
+                move_generation(t, g, GENERATION_LOST);
+            }
+        }
+    }
+}
+
 /* The fence now holds a claim above every swap of this job: what it names as published is final. */
 static void finish_resolve(struct turn *t, struct job *j, struct attempt *a,
                            const struct coord_finish *f)
@@ -152,9 +166,12 @@ static void finish_resolve(struct turn *t, struct job *j, struct attempt *a,
         build_published(t, j, swapped);
         return;
     }
+    place_disowns(t, j->place, f);
     int code = j->error_code ? j->error_code : ERR_LEASE_LOST;
     auto_free char *text = xstrdup(j->error ? j->error : "the builder was lost while publishing");
+    struct place *p = j->place;
     job_retry(t, j, code, text);
+    place_settle(t, p);
 }
 
 /* ---- drops and sweeps ---- */

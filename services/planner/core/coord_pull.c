@@ -209,6 +209,11 @@ size_t coord_pull(struct coord *c, struct coord_now now, const struct coord_buil
     return n;
 }
 
+void coord_pull_over(struct coord *c, const uint8_t request_id[16])
+{
+    pull_remember(c, request_id);
+}
+
 /* ---- renewal ---- */
 enum { ROW_LEFT_MS = 6000, ROW_PROGRESS_MS = 5000 };
 

@@ -7,7 +7,7 @@
 #include "common/json/json.h"
 #include "services/planner/core/coord.h"
 
-enum { RUN_ID = 24, RECENT_TOKENS = 1024, RECENT_PULLS = 256, OLD_BOOTS = 8, ENDED_RUNS_MAX = 256 };
+enum { RUN_ID = 24, RECENT_TOKENS = 1024, RECENT_PULLS = 512, OLD_BOOTS = 8, ENDED_RUNS_MAX = 256 };
 
 struct facts {
     int64_t rows, bytes, data_as_of_us;

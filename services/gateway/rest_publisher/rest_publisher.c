@@ -18,8 +18,9 @@ static void (*const handlers[])(struct rest_call *c) = {
 static void cors_headers(struct http_req *r)
 {
     http_answer_header(r, SLICE("Access-Control-Allow-Origin"), SLICE("*"));
-    http_answer_header(r, SLICE("Access-Control-Expose-Headers"),
-                       SLICE("Kiln-Served, Kiln-Reason, Kiln-Epoch, Location, Retry-After"));
+    http_answer_header(
+        r, SLICE("Access-Control-Expose-Headers"),
+        SLICE("Kiln-Served, Kiln-Reason, Kiln-Epoch, Kiln-Generation, Location, Retry-After"));
 }
 
 static void preflight(struct http_req *r)

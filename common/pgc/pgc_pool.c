@@ -154,8 +154,8 @@ void pgc_conn_opened(struct pgc_conn *c, int rc, const struct err *e)
     struct err why = *e; /* closing may free what e points into */
     pgc_pool_scrub(p, &why);
     pgc_conn_close(c);
-    /* While others live (a server that is full), requests wait for those. */
-    if (live_conns(p) > p->n_conns[PGC_CONN_OPENING]) {
+    /* While others live or are on their way (a server that is full), requests wait for those. */
+    if (live_conns(p) > 0) {
         p->reopen_later = true;
         loop_timer_start(&p->reopen, MS(REOPEN_MS));
         return;

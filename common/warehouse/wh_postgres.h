@@ -61,6 +61,9 @@ enum flow_next wh_pg_step_end(struct flow *f); /* the END of every flow */
 void wh_pg_clear(struct wh_pg_op *o);
 void wh_pg_add(struct wh_pg_op *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void wh_pg_add_params(struct wh_pg_op *o, const char *sql, size_t n, const char *const *params);
+/* A fixed text, planned once per session: the catalog's joins cost more to plan than to run. */
+void wh_pg_add_prepared(struct wh_pg_op *o, const char *name, const char *sql, size_t n,
+                        const char *const *params);
 /* Sends them, on the held session or on any; the flow waits. */
 enum flow_next wh_pg_run(struct wh_pg_op *o);
 enum flow_next wh_pg_describe_start(struct wh_pg_op *o, const char *sql);
@@ -112,12 +115,15 @@ void wh_pg_columns_of(struct arena *a, const struct wh_pg *pg, const struct pgc_
                       struct wh_columns *out);
 
 /* Looking at targets: wh_postgres_look.c; used by catalog_targets and repeated by the swap.
- * Statements for `n` names are added; wh_pg_look_read takes their answers, from statement `first`.
- */
+ * Statements for `n` names are added: what stands there, and (a probe does without) what depends on
+ * it and what cannot be carried. wh_pg_look_read takes their answers, from statement `first`. */
 enum { WH_PG_LOOK_STMTS = 3 };
 void wh_pg_look_add(struct wh_pg_op *o, const struct wh_name *names, size_t n);
 void wh_pg_look_read(struct wh_pg_op *o, size_t first, struct wh_relation *out, size_t n,
                      bool *has_fence);
+void wh_pg_glance_add(struct wh_pg_op *o, const struct wh_name *names, size_t n);
+void wh_pg_glance_read(struct wh_pg_op *o, size_t first, struct wh_relation *out, size_t n,
+                       bool *has_fence);
 /* Without rows, surely: row security could hide some. Format: the table as a literal, again, and as
  * an identifier. */
 #define WH_PG_IS_EMPTY                                                                             \

@@ -58,7 +58,7 @@ static enum flow_next step_prepare(struct flow *f)
     if (f->entered) {
         const char **params = arena_alloc(&f->arena, sizeof *params);
         params[0] = b->schema;
-        wh_pg_add_params(&b->o, prepare_sql, 1, params);
+        wh_pg_add_prepared(&b->o, "kiln prepare", prepare_sql, 1, params);
         if (b->schema[0]) {
             add_drops(b, b->schema);
         }

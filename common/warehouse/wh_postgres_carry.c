@@ -92,5 +92,5 @@ void wh_pg_carry_add(struct wh_pg_op *o, const struct wh_name *target, uint64_t 
     params[0] = target->schema;
     params[1] = target->table;
     params[2] = arena_printf(a, "%" PRIu64, token);
-    wh_pg_add_params(o, carry_sql, 3, params);
+    wh_pg_add_prepared(o, "kiln carry", carry_sql, 3, params);
 }

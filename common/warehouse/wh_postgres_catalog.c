@@ -34,7 +34,7 @@ static void add_tables(struct op_tables *t, size_t from, size_t n)
     struct arena *a = &t->o.flow.arena;
     const char **params = arena_alloc(a, sizeof *params);
     params[0] = wh_pg_array(a, t->paths + from, n);
-    wh_pg_add_params(&t->o, tables_sql, 1, params);
+    wh_pg_add_prepared(&t->o, "kiln tables", tables_sql, 1, params);
 }
 
 /* Takes the answer of a batch over, before the next one frees it. */

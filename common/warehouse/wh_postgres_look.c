@@ -21,20 +21,27 @@ static const char base_sql[] =
           " FROM n ORDER BY n.ord";
 
 /* protocol.md 3 "refused in the plan". pg_depend holds all of them but own triggers, rules and
- * publications. */
+ * publications; OFFSET 0 keeps it on its index. */
 static const char dependents_sql[] =
     NAMES ", rel AS (SELECT n.ord, n.oid, n.reltype, n.relkind FROM n WHERE n.oid IS NOT NULL)"
+          ", refs AS (SELECT ord, oid, 'pg_class'::regclass::oid AS rc, oid AS ro FROM rel"
+          " UNION ALL SELECT ord, oid, 'pg_type'::regclass::oid, reltype FROM rel"
+          " UNION ALL SELECT ord, rel.oid, 'pg_type'::regclass::oid, ty.typarray FROM rel JOIN "
+          "pg_type ty ON ty.oid = rel.reltype WHERE ty.typarray <> 0)"
+          ", dep AS MATERIALIZED (SELECT refs.ord, refs.oid, d.classid, d.objid, d.objsubid, "
+          "d.deptype FROM refs, LATERAL (SELECT * FROM pg_depend x WHERE x.refclassid = refs.rc "
+          "AND x.refobjid = refs.ro OFFSET 0) d)"
           " SELECT DISTINCT ord, what FROM ("
-          " SELECT rel.ord, CASE v.relkind WHEN 'm' THEN 'materialized view ' WHEN 'v' THEN "
+          " SELECT dep.ord, CASE v.relkind WHEN 'm' THEN 'materialized view ' WHEN 'v' THEN "
           "'view ' ELSE 'rule on ' END || vn.nspname || '.' || v.relname AS what"
-          " FROM rel JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND "
-          "d.refobjid = rel.oid AND d.classid = 'pg_rewrite'::regclass"
-          " JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class v ON v.oid = r.ev_class"
-          " JOIN pg_namespace vn ON vn.oid = v.relnamespace WHERE v.oid <> rel.oid"
-          " UNION ALL SELECT rel.ord, 'foreign key on ' || cn.nspname || '.' || c.relname"
-          " FROM rel JOIN pg_constraint k ON k.confrelid = rel.oid AND k.contype = 'f' AND "
-          "k.conrelid <> rel.oid JOIN pg_class c ON c.oid = k.conrelid"
-          " JOIN pg_namespace cn ON cn.oid = c.relnamespace"
+          " FROM dep JOIN pg_rewrite r ON r.oid = dep.objid JOIN pg_class v ON v.oid = r.ev_class"
+          " JOIN pg_namespace vn ON vn.oid = v.relnamespace"
+          " WHERE dep.classid = 'pg_rewrite'::regclass AND v.oid <> dep.oid"
+          " UNION ALL SELECT dep.ord, 'foreign key on ' || cn.nspname || '.' || c.relname"
+          " FROM dep JOIN pg_constraint k ON k.oid = dep.objid JOIN pg_class c ON c.oid = "
+          "k.conrelid JOIN pg_namespace cn ON cn.oid = c.relnamespace"
+          " WHERE dep.classid = 'pg_constraint'::regclass AND k.contype = 'f' AND k.conrelid <> "
+          "dep.oid"
           " UNION ALL SELECT rel.ord, 'rule ' || r.rulename FROM rel JOIN pg_rewrite r"
           " ON r.ev_class = rel.oid WHERE rel.relkind IN ('r', 'p')"
           " UNION ALL SELECT rel.ord, 'trigger ' || t.tgname FROM rel JOIN pg_trigger t"
@@ -44,20 +51,17 @@ static const char dependents_sql[] =
           " ON p.oid = pr.prpubid"
           /* functions on the row type or with SQL bodies, children, other tables' policies, columns
              of the row type */
-          " UNION ALL SELECT rel.ord, pg_describe_object(d.classid, d.objid, d.objsubid)"
-          " FROM rel JOIN pg_depend d ON d.deptype = 'n' AND ((d.refclassid = "
-          "'pg_class'::regclass AND d.refobjid = rel.oid) OR (d.refclassid = 'pg_type'::regclass "
-          "AND d.refobjid IN (SELECT rel.reltype UNION ALL SELECT ty.typarray FROM pg_type ty "
-          "WHERE ty.oid = rel.reltype AND ty.typarray <> 0)))"
-          " WHERE d.classid NOT IN ('pg_rewrite'::regclass, 'pg_trigger'::regclass)"
-          " AND NOT (d.classid = 'pg_constraint'::regclass AND EXISTS (SELECT FROM pg_constraint k"
-          " WHERE k.oid = d.objid AND (k.conrelid = rel.oid OR k.contype = 'f')))"
-          " AND NOT (d.classid = 'pg_policy'::regclass AND EXISTS (SELECT FROM pg_policy p WHERE "
-          "p.oid = d.objid AND p.polrelid = rel.oid))"
-          " AND NOT (d.classid = 'pg_attrdef'::regclass AND EXISTS (SELECT FROM pg_attrdef ad "
-          "WHERE ad.oid = d.objid AND ad.adrelid = rel.oid))"
-          " AND NOT (d.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_index i WHERE "
-          "i.indexrelid = d.objid AND i.indrelid = rel.oid))"
+          " UNION ALL SELECT dep.ord, pg_describe_object(dep.classid, dep.objid, dep.objsubid)"
+          " FROM dep WHERE dep.deptype = 'n' AND dep.classid NOT IN ('pg_rewrite'::regclass, "
+          "'pg_trigger'::regclass)"
+          " AND NOT (dep.classid = 'pg_constraint'::regclass AND EXISTS (SELECT FROM "
+          "pg_constraint k WHERE k.oid = dep.objid AND (k.conrelid = dep.oid OR k.contype = 'f')))"
+          " AND NOT (dep.classid = 'pg_policy'::regclass AND EXISTS (SELECT FROM pg_policy p WHERE "
+          "p.oid = dep.objid AND p.polrelid = dep.oid))"
+          " AND NOT (dep.classid = 'pg_attrdef'::regclass AND EXISTS (SELECT FROM pg_attrdef ad "
+          "WHERE ad.oid = dep.objid AND ad.adrelid = dep.oid))"
+          " AND NOT (dep.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_index i WHERE "
+          "i.indexrelid = dep.objid AND i.indrelid = dep.oid))"
           ") x ORDER BY ord, what";
 
 /* decisions 7.4: refused by name until they are carried. */
@@ -83,7 +87,7 @@ static const char cannot_sql[] =
           "pg_seclabel l WHERE l.classoid = 'pg_class'::regclass AND l.objoid = rel.oid)"
           ") x ORDER BY ord, what";
 
-void wh_pg_look_add(struct wh_pg_op *o, const struct wh_name *names, size_t n)
+static const char **name_params(struct wh_pg_op *o, const struct wh_name *names, size_t n)
 {
     struct arena *a = &o->flow.arena;
     const char **schemas = arena_alloc(a, (n + 1) * sizeof *schemas);
@@ -95,12 +99,23 @@ void wh_pg_look_add(struct wh_pg_op *o, const struct wh_name *names, size_t n)
     const char **params = arena_alloc(a, 2 * sizeof *params);
     params[0] = wh_pg_array(a, schemas, n);
     params[1] = wh_pg_array(a, tables, n);
-    wh_pg_add_params(o, base_sql, 2, params);
-    wh_pg_add_params(o, dependents_sql, 2, params);
-    wh_pg_add_params(o, cannot_sql, 2, params);
+    return params;
 }
 
-/* The texts of rows (ord, text) that belong to one name; rows come sorted by ord. */
+void wh_pg_glance_add(struct wh_pg_op *o, const struct wh_name *names, size_t n)
+{
+    wh_pg_add_prepared(o, "kiln look", base_sql, 2, name_params(o, names, n));
+}
+
+void wh_pg_look_add(struct wh_pg_op *o, const struct wh_name *names, size_t n)
+{
+    const char **params = name_params(o, names, n);
+    wh_pg_add_prepared(o, "kiln look", base_sql, 2, params);
+    wh_pg_add_prepared(o, "kiln dependents", dependents_sql, 2, params);
+    wh_pg_add_prepared(o, "kiln cannot", cannot_sql, 2, params);
+}
+
+/* The texts of rows (ord, text) that belong to one name. */
 static const char *const *texts_of(struct wh_pg_op *o, const struct pgc_result *r, size_t name,
                                    size_t *n)
 {
@@ -114,8 +129,8 @@ static const char *const *texts_of(struct wh_pg_op *o, const struct pgc_result *
     return out;
 }
 
-void wh_pg_look_read(struct wh_pg_op *o, size_t first, struct wh_relation *out, size_t n,
-                     bool *has_fence)
+void wh_pg_glance_read(struct wh_pg_op *o, size_t first, struct wh_relation *out, size_t n,
+                       bool *has_fence)
 {
     const struct pgc_result *base = wh_pg_result(o, first);
     for (size_t i = 0; i < n && i < pgc_rows(base); i++) {
@@ -130,7 +145,15 @@ void wh_pg_look_read(struct wh_pg_op *o, size_t first, struct wh_relation *out, 
         has_fence[i] = pgc_bool(base, i, 6);
         /* Not known yet whether it is empty; readable at all? */
         rel->is_empty = rel->kind == 'r' && pgc_bool(base, i, 7);
-        rel->dependents = texts_of(o, wh_pg_result(o, first + 1), i, &rel->n_dependents);
-        rel->cannot_carry = texts_of(o, wh_pg_result(o, first + 2), i, &rel->n_cannot_carry);
+    }
+}
+
+void wh_pg_look_read(struct wh_pg_op *o, size_t first, struct wh_relation *out, size_t n,
+                     bool *has_fence)
+{
+    wh_pg_glance_read(o, first, out, n, has_fence);
+    for (size_t i = 0; i < n; i++) {
+        out[i].dependents = texts_of(o, wh_pg_result(o, first + 1), i, &out[i].n_dependents);
+        out[i].cannot_carry = texts_of(o, wh_pg_result(o, first + 2), i, &out[i].n_cannot_carry);
     }
 }

@@ -148,6 +148,13 @@ void wh_pg_add_params(struct wh_pg_op *o, const char *sql, size_t n, const char 
     s->params = params;
 }
 
+void wh_pg_add_prepared(struct wh_pg_op *o, const char *name, const char *sql, size_t n,
+                        const char *const *params)
+{
+    wh_pg_add_params(o, sql, n, params);
+    o->stmts[o->n_stmts - 1].prepare_as = name;
+}
+
 static struct ms time_left(const struct wh_pg_op *o)
 {
     if (o->until.v == INT64_MAX) {

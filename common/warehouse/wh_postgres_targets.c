@@ -22,13 +22,22 @@ static enum flow_next step_look(struct flow *f)
     struct op_targets *t = targets_of(f);
     if (f->entered) {
         t->o.stage = "reading the catalog";
-        wh_pg_look_add(&t->o, t->names, t->n);
+        if (t->wanted) {
+            wh_pg_glance_add(&t->o, t->names, t->n);
+        } else {
+            wh_pg_look_add(&t->o, t->names, t->n);
+        }
         return wh_pg_run(&t->o);
     }
     if (wh_pg_failed(&t->o, TARGETS_END)) {
         return FLOW_AGAIN;
     }
-    wh_pg_look_read(&t->o, 0, t->o.op->facts.relations, t->n, t->has_fence);
+    struct wh_relation *relations = t->o.op->facts.relations;
+    if (t->wanted) {
+        wh_pg_glance_read(&t->o, 0, relations, t->n, t->has_fence);
+    } else {
+        wh_pg_look_read(&t->o, 0, relations, t->n, t->has_fence);
+    }
     return flow_goto(f, TARGETS_FENCES);
 }
 
@@ -38,7 +47,7 @@ static bool add_fences(struct op_targets *t)
 {
     struct wh_pg_op *o = &t->o;
     for (size_t i = 0; i < t->n; i++) {
-        const struct wh_relation *rel = &o->op->facts.relations[i];
+        struct wh_relation *rel = &o->op->facts.relations[i];
         if (t->has_fence[i]) {
             wh_pg_add(o,
                       "SELECT " WH_PG_FENCE_COLUMNS ", f.relid IS NOT NULL AND f.relid = %llu "
@@ -46,6 +55,7 @@ static bool add_fences(struct op_targets *t)
                       (unsigned long long)rel->oid, wh_pg_fence(o, rel->name.schema),
                       wh_pg_literal(o, t->keys[i]));
         }
+        rel->is_empty = rel->is_empty && !t->wanted; /* a probe does not ask */
         if (rel->is_empty) {
             const char *table = wh_pg_quoted(o, &rel->name);
             const char *text = wh_pg_literal(o, table);

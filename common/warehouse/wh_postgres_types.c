@@ -115,7 +115,7 @@ bool wh_pg_types_ask(struct wh_pg_op *o)
     buf_add_char(&list, '}');
     const char **params = arena_alloc(&o->flow.arena, sizeof *params);
     params[0] = arena_strdup(&o->flow.arena, buf_str(&list));
-    wh_pg_add_params(o, types_sql, 1, params);
+    wh_pg_add_prepared(o, "kiln types", types_sql, 1, params);
     o->n_oids = 0;
     return true;
 }

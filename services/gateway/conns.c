@@ -79,7 +79,7 @@ static void retire(struct gateway *g, struct gw_conn *c)
     }
 }
 
-static struct gw_conn *conn_make(struct gateway *g, const struct gw_conn_ask *ask,
+static struct gw_conn *conn_make(struct gateway *g, const char *key, const char *name,
                                  const Kiln__GetConnectionRep *rep, struct err *e)
 {
     auto_buf struct buf plain = {0};
@@ -88,7 +88,7 @@ static struct gw_conn *conn_make(struct gateway *g, const struct gw_conn_ask *as
                   slice_make(rep->sealed.data, rep->sealed.len), &plain, e)) {
         return NULL;
     }
-    struct wh_settings s = {.name = ask->name,
+    struct wh_settings s = {.name = name,
                             .type = rep->type,
                             .config_json = buf_str(&plain),
                             .sessions = (unsigned)g->set->warehouse_sessions,
@@ -96,12 +96,12 @@ static struct gw_conn *conn_make(struct gateway *g, const struct gw_conn_ask *as
     if (wh_open(g->loop, &s, &wh, e)) {
         return NULL;
     }
-    struct gw_conn *old = map_get(&g->conns->by_key, slice_of(ask->key));
+    struct gw_conn *old = map_get(&g->conns->by_key, slice_of(key));
     if (old) {
         retire(g, old);
     }
     struct gw_conn *c = xcalloc(1, sizeof(*c));
-    c->key = xstrdup(ask->key);
+    c->key = xstrdup(key);
     c->wh = wh;
     c->config_epoch = rep->config_epoch;
     map_put(&g->conns->by_key, slice_of(c->key), c);
@@ -120,6 +120,27 @@ static void finish(struct gw_conn_get *q, struct gw_conn *c, int rc, const struc
     q->done(q);
 }
 
+/* Sealed as it came: a gateway that starts while the planner is away needs it. */
+static void keep(struct gateway *g, const char *key, struct slice packed)
+{
+    if (g->binder) {
+        binder_disk_conn(g->binder, key, packed);
+    }
+}
+
+void gw_conns_seed(struct gateway *g, const char *key, struct slice packed)
+{
+    struct arena a;
+    arena_init(&a);
+    struct err e = {0};
+    const char *name = strchr(key, '/');
+    Kiln__GetConnectionRep *rep = bus_unpack(&kiln__get_connection_rep__descriptor, &a, packed, &e);
+    if (!name || !rep || !conn_make(g, key, name + 1, rep, &e)) {
+        log_warn("conns.kept", "connection=%s error=%s", log_q(key), log_q(err_text(&e)));
+    }
+    arena_fini(&a);
+}
+
 static void on_answer(struct bus_call *call)
 {
     struct gw_conn_ask *ask = call->data;
@@ -132,10 +153,18 @@ static void on_answer(struct bus_call *call)
         arena_init(&a);
         Kiln__GetConnectionRep *rep =
             bus_unpack(&kiln__get_connection_rep__descriptor, &a, call->reply, &e);
-        c = rep ? conn_make(g, ask, rep, &e) : NULL;
+        c = rep ? conn_make(g, ask->key, ask->name, rep, &e) : NULL;
         rc = c ? 0 : (e.code ? e.code : ERR_INTERNAL);
         arena_fini(&a);
-    } else if (rc != ERR_NOT_FOUND) {
+        keep(g, ask->key, c ? call->reply : SLICE_NONE);
+    } else if (rc == ERR_NOT_FOUND) {
+        c = map_get(&g->conns->by_key, slice_of(ask->key));
+        if (c) {
+            retire(g, c);
+            c = NULL;
+        }
+        keep(g, ask->key, SLICE_NONE);
+    } else {
         c = map_get(&g->conns->by_key, slice_of(ask->key));
         if (c) {
             rc = 0;

@@ -24,3 +24,6 @@ struct gw_conn_ask { /* one question to the planner, shared by all who wait for 
     Kiln__GetConnectionReq req;
     struct list waiting;
 };
+/* A connection that an earlier process of this gateway had, from its disk: in use until the planner
+ * tells of a newer one. */
+void gw_conns_seed(struct gateway *g, const char *key, struct slice packed);

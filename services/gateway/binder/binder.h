@@ -68,6 +68,8 @@ void binder_get_now(struct gw_binder *b);
 void binder_disk_read(struct gw_binder *b); /* at start, before the loop runs */
 void binder_disk_set(struct gw_binder *b, const struct gw_unit *u);
 void binder_disk_forget(struct gw_binder *b, uint64_t unit);
+/* A connection as the planner sent it (sealed), by "<environment>/<name>"; nothing: forgotten. */
+void binder_disk_conn(struct gw_binder *b, const char *key, struct slice packed);
 char *binder_load_path(struct arena *a, struct gateway *g, const char *load_id);
 void binder_disk_load(struct gw_load *l); /* writes it, off the loop */
 /* An absent or damaged file gives NULL. Blocking: for offload jobs and the start. */

@@ -1,9 +1,11 @@
 /* What a gateway needs to serve while planner and Redis are away: the last sets, and loads by their
  * id, in its state directory. <state>/<installation>/sets/<unit> = 20 digits of the epoch, then the
- * packed set; loads/<id> = length, packed reply, then each model file as length and bytes. Written
- * through a temporary name; a damaged file is as good as none. */
+ * packed set; loads/<id> = length, packed reply, then each model file as length and bytes;
+ * conns/<hash> = length, "<environment>/<name>", packed reply (sealed). Written through a temporary
+ * name; a damaged file is as good as none. */
 #include "common/log/log.h"
 #include "services/gateway/binder/binder.h"
+#include "services/gateway/conns.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -132,6 +134,23 @@ static void add_block(struct buf *out, const void *p, size_t len)
     buf_add(out, p, len);
 }
 
+void binder_disk_conn(struct gw_binder *b, const char *key, struct slice packed)
+{
+    struct arena a;
+    arena_init(&a);
+    char hex[65];
+    struct sha256 h = sha256_of(key, strlen(key));
+    hex_encode(h.b, sizeof(h.b), hex);
+    const char *path = arena_printf(&a, "%s/conns/%s", root(&a, b->g), hex);
+    struct buf content = {0};
+    if (packed.len) {
+        add_block(&content, key, strlen(key));
+        buf_add_slice(&content, packed);
+    }
+    disk_write_start(b->g, path, packed.len ? &content : NULL);
+    arena_fini(&a);
+}
+
 void binder_disk_load(struct gw_load *l)
 {
     struct arena a;
@@ -220,6 +239,21 @@ static void read_set(struct gw_binder *b, const char *path, const char *name)
     binder_offer(b, unit, epoch, slice_make(content.p + 20, content.len - 20));
 }
 
+static void read_conn(struct gw_binder *b, const char *path, const char *name)
+{
+    (void)name;
+    auto_buf struct buf content = {0};
+    struct slice rest, key;
+    if (read_whole(path, &content)) {
+        return;
+    }
+    rest = buf_slice(&content);
+    if (take_block(&rest, &key)) {
+        auto_free char *text = xstrndup(key.p, key.len);
+        gw_conns_seed(b->g, text, rest);
+    }
+}
+
 /* One installation's directory: the newest one is ours until the planner says otherwise. */
 static bool newest_installation(const char *dir, struct uuid *out)
 {
@@ -245,6 +279,22 @@ static bool newest_installation(const char *dir, struct uuid *out)
     return found;
 }
 
+static void read_each(struct gw_binder *b, const char *dir,
+                      void (*read)(struct gw_binder *b, const char *path, const char *name))
+{
+    DIR *d = opendir(dir);
+    struct dirent *entry;
+    while (d && (entry = readdir(d)) != NULL) {
+        if (entry->d_name[0] != '.' && !strchr(entry->d_name, '.')) { /* "x.tmp": half written */
+            auto_free char *path = xasprintf("%s/%s", dir, entry->d_name);
+            read(b, path, entry->d_name);
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+}
+
 void binder_disk_read(struct gw_binder *b)
 {
     struct uuid installation;
@@ -254,15 +304,8 @@ void binder_disk_read(struct gw_binder *b)
     bus_set_installation(b->g->bus, &installation);
     struct arena a;
     arena_init(&a);
-    char *dir = arena_printf(&a, "%s/sets", root(&a, b->g));
-    DIR *d = opendir(dir);
-    struct dirent *entry;
-    while (d && (entry = readdir(d)) != NULL) {
-        read_set(b, arena_printf(&a, "%s/%s", dir, entry->d_name), entry->d_name);
-    }
-    if (d) {
-        closedir(d);
-    }
+    read_each(b, arena_printf(&a, "%s/conns", root(&a, b->g)), read_conn);
+    read_each(b, arena_printf(&a, "%s/sets", root(&a, b->g)), read_set);
     if (map_len(&b->units) > 0) {
         health_set(b->g->service, "packages", true, true, "");
     }

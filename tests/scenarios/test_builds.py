@@ -149,9 +149,8 @@ def test_a_second_run_is_refused_while_one_is_active_and_stop_reaches_the_runnin
 
 def test_refused_sources_are_named_counted_and_served_live_while_the_others_are_built(kiln, name):
     model = shop(name)["shop.malloy"] + f'''
-source: templ(cut::number) is orders extend {{ where: qty > cut }}
 #@ persist name="marts.{name}_free"
-source: free_one(cut::number) is templ(cut is cut) -> {{ aggregate: n is count() }}
+source: free_one(cut::number) is orders -> {{ group_by: qty; aggregate: n is count() }} extend {{ where: qty > cut }}
 '''
     publish(kiln, name, {"shop.malloy": "##! experimental { persistence, parameters }\n" + model.split("\n", 1)[1]})
     package = kiln.package(name)

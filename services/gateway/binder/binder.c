@@ -266,6 +266,7 @@ static void on_set(void *data, uint64_t unit, uint64_t epoch, struct slice packe
     struct gw_unit *u = unit_get(b, unit);
     u->redis_epoch = epoch;
     binder_offer(b, unit, epoch, packed);
+    binder_put_redis(u); /* an older set, of a backup or another hand, is written over */
 }
 
 static void on_synced(void *data)

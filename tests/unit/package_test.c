@@ -144,7 +144,7 @@ END_TEST
 START_TEST(directory_that_is_not_there_or_too_full_is_refused)
 {
     int rc = package_read_dir(&fx.arena, at("gone"), &fx.lim, &fx.out, &fx.err);
-    ck_assert_int_eq(rc, ERR_NOT_FOUND);
+    ck_assert_int_eq(rc, ERR_PATH);
 
     write_file("a", "");
     write_file("b", "");

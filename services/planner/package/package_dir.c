@@ -152,8 +152,8 @@ static int read_dir(struct walk *w, int fd, const char *path, int depth, struct 
 static int open_root(struct walk *w, const char *dir, struct err *e)
 {
     if (!realpath(dir, w->root)) {
-        return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_PATH,
-                       "cannot read the package directory '%s': %s", dir, strerror(errno));
+        return err_set(e, ERR_PATH, "cannot read the package directory '%s': %s", dir,
+                       strerror(errno));
     }
     int fd = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {

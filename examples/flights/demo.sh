@@ -77,7 +77,7 @@ start_warehouse() {
         rm -rf "$pg"
         mkdir -p "$pg"
         [ ${#become[@]} = 0 ] || chown postgres:postgres "$pg"
-        (cd / && "${become[@]}" "$pg_bin/initdb" -D "$pg" -U kiln -E UTF8 --locale=C.UTF-8 --auth=trust >"$dir/initdb.log" 2>&1) ||
+        (cd / && "${become[@]}" "$pg_bin/initdb" -D "$pg" -U kiln -E UTF8 --locale=C --auth=trust >"$dir/initdb.log" 2>&1) ||
             fail "initdb failed; see $dir/initdb.log"
     fi
     # Left over from a demo that was killed: it is ours, for it has our data directory.
@@ -87,7 +87,7 @@ start_warehouse() {
     fi
     [ ${#become[@]} = 0 ] || chown postgres "$sockets"
     (cd / && apart INT "${become[@]}" "$pg_bin/postgres" -D "$pg" -c listen_addresses= -c unix_socket_directories="$sockets" \
-        -c port=5432 -c shared_buffers=256MB -c max_wal_size=4GB) >"$dir/warehouse.log" 2>&1 9>&- &
+        -c port=5432 -c shared_buffers=256MB -c work_mem=64MB -c jit=off -c max_wal_size=4GB) >"$dir/warehouse.log" 2>&1 9>&- &
     pg_pid=$!
     export KILN_DEMO_PG="host=$sockets port=5432 user=kiln dbname=warehouse"
     wait_until 30 "the warehouse answers" psql -X -h "$sockets" -U kiln -d postgres -c 'SELECT 1'

@@ -35,8 +35,12 @@ class Gateway:
         kept = {k: v for k, v in response.getheaders() if k.lower().startswith("kiln-")}
         return took, json.loads(text), kept
 
-    def median(self, live, times):
-        return statistics.median(self.ask(live)[0] for _ in range(times))
+    def median(self, live, times, at_most=5.0):
+        """(median of so many answers in ms, how many): fewer than `times` when they take more than at_most seconds together."""
+        took, end = [], time.monotonic() + at_most
+        while len(took) < times and (not took or time.monotonic() < end):
+            took.append(self.ask(live)[0])
+        return statistics.median(took), len(took)
 
 
 def head(text):
@@ -72,6 +76,10 @@ def time_of(ms):
     return f"{ms / 1000:.2f} s" if ms >= 1000 else f"{ms:.0f} ms" if ms >= 100 else f"{ms:.1f} ms"
 
 
+def measured(ms, n):
+    return f"{time_of(ms)}, the query compiled before" + (f" (median of {n})" if n > 1 else "")
+
+
 def show_receipt(answer, headers):
     for name, value in headers.items():
         print(f"    {name}: {value}")
@@ -100,8 +108,8 @@ def main():
     _, live, _ = gateway.ask(live=True)
     live_rows = json.loads(live["result"])
     table(live_rows)
-    live_ms = gateway.median(True, LIVE_TIMES)
-    print(f"\n    {time_of(live_ms)} (median of {LIVE_TIMES})")
+    live_ms, n = gateway.median(True, LIVE_TIMES)
+    print(f"\n    {measured(live_ms, n)}")
 
     head("2. What a run would build, reuse and refuse")
     run("plan", ENVIRONMENT, PACKAGE)
@@ -114,8 +122,8 @@ def main():
     _, baked, headers = gateway.ask(live=False)
     baked_rows = json.loads(baked["result"])
     table(baked_rows)
-    baked_ms = gateway.median(False, BAKED_TIMES)
-    print(f"\n    {time_of(baked_ms)} (median of {BAKED_TIMES})")
+    baked_ms, n = gateway.median(False, BAKED_TIMES)
+    print(f"\n    {measured(baked_ms, n)}")
     print("\n  The receipt that came with it:")
     show_receipt(baked, headers)
     print("\n  The SQL that ran:")

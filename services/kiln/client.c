@@ -93,10 +93,12 @@ static int judge(const struct client *c, const struct client_request *q,
 
 static int unreachable(const struct client *c, const struct httpc_call *call, struct err *e)
 {
+    const char *why = err_text(&call->err);
+    const char *colon = strstr(why, ": "); /* behind method and URL */
     return err_set(e, ERR_HTTP_UNREACHABLE,
                    "no answer from %s (%s); start the services with kiln up, or name another "
                    "gateway with --url or KILN_URL",
-                   c->url, err_text(&call->err));
+                   c->url, colon ? colon + 2 : why);
 }
 
 int client_call(struct client *c, const struct client_request *q, struct client_answer *out,

@@ -63,6 +63,17 @@ static void fini_children(struct up *u)
     }
 }
 
+/* The lock is still ours: nobody else uses what is in there. */
+static void remove_run_dir(struct up *u)
+{
+    struct err e = {0};
+    if (up_dir_empty(u->run, &e)) {
+        log_warn("up.run_dir", "error=%s", log_q(err_text(&e)));
+    } else {
+        (void)rmdir(u->run);
+    }
+}
+
 static int run(struct up *u)
 {
     uv_signal_t hangup = {.data = u};
@@ -87,6 +98,7 @@ static int run(struct up *u)
     }
     up_ready_fini(u);
     fini_children(u);
+    remove_run_dir(u);
     if (u->failure) {
         (void)fprintf(stderr, "kiln up: %s\n", u->failure);
     }

@@ -99,6 +99,11 @@ static bool dies_too_often(struct up_child *c, struct ms now)
     return c->n_deaths >= UP_DEATHS && ms_sub(now, c->deaths[0]).v <= DEATH_WINDOW_MS;
 }
 
+static bool lived_long(const struct up_child *c, struct ms now)
+{
+    return ms_sub(now, c->started).v >= DEATH_WINDOW_MS;
+}
+
 /* What another start cannot mend: a refused configuration, a program that does not run. */
 static bool is_hopeless(const struct up_child *c)
 {
@@ -113,8 +118,7 @@ static void on_again(struct loop_timer *t)
 
 static void start_later(struct up_child *c, struct ms now, const char *why)
 {
-    bool lived = ms_sub(now, c->started).v >= DEATH_WINDOW_MS;
-    c->backoff_ms = lived || !c->backoff_ms ? BACKOFF_LEAST_MS : 2 * c->backoff_ms;
+    c->backoff_ms = lived_long(c, now) || !c->backoff_ms ? BACKOFF_LEAST_MS : 2 * c->backoff_ms;
     c->backoff_ms = c->backoff_ms > BACKOFF_MOST_MS ? BACKOFF_MOST_MS : c->backoff_ms;
     log_warn("child.ended", "child=%s pid=%ld why=%s next=\"started again in %lld ms\"", c->name,
              (long)c->pid, log_q(why), (long long)c->backoff_ms);
@@ -144,7 +148,8 @@ static void judge(struct up_child *c)
     if (c->once || u->stopping) {
         return;
     }
-    if (!u->ready && (dies_too_often(c, now) || is_hopeless(c))) {
+    c->proven = c->proven || lived_long(c, now);
+    if (!c->proven && (dies_too_often(c, now) || is_hopeless(c))) {
         log_error("child.ended", "child=%s pid=%ld why=%s next=%s", c->name, (long)c->pid,
                   log_q(buf_str(&why)), log_q("kiln up ends"));
         up_fail(u, "%s does not start: %s", c->name,

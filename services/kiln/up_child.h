@@ -12,7 +12,7 @@ enum up_child_state {
     UP_CHILD_ENDED,   /* the process is gone, its last words are being read */
     UP_CHILD_WAITING  /* will be started again */
 };
-enum { UP_DEATHS = 5 }; /* this many within 10 s before anything was ready: kiln up gives up */
+enum { UP_DEATHS = 5 }; /* this many within 10 s before it was ever ready: kiln up gives up */
 
 struct up_child {
     /* set by the owner, constant */
@@ -46,6 +46,7 @@ struct up_child {
     struct ms started;
     struct ms deaths[UP_DEATHS];
     size_t n_deaths;
+    bool proven; /* it was ready once, or lived 10 s: from then on it is only restarted */
     int64_t backoff_ms;
 };
 

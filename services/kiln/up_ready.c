@@ -38,9 +38,11 @@ static void on_answer(struct httpc_call *call)
     bool same = p->child->starts == p->starts && p->child->state == UP_CHILD_RUNNING;
     p->in_flight = false;
     p->ok = same && call->rc == 0 && call->status == 200;
-    if (!p->ok && call->rc == 0) {
+    if (p->ok) {
+        p->child->proven = true;
+    } else if (call->rc == 0) {
         explain(p);
-    } else if (!p->ok) {
+    } else {
         set_why(p, err_text(&call->err));
     }
     buf_fini(&call->answer);

@@ -93,6 +93,7 @@ void verb_print_json(struct slice text)
     struct slice s = slice_trim(text);
     (void)fwrite(s.p, 1, s.len, stdout);
     (void)fputc('\n', stdout);
+    (void)fflush(stdout);
 }
 
 static const char *only_environment(struct verb_run *v)

@@ -8,8 +8,8 @@
 #define DAY_US (INT64_C(86400) * 1000000)
 #define NOW_US (INT64_C(1764547200) * 1000000) /* 2025-12-01 */
 static const struct decide_binding bindings[] = {
-    {"a@mpkg://p/m.malloy", "a", "b1", "pg", "\"s\".\"a\"", "G1", NOW_US - DAY_US, 0, 0},
-    {"w@mpkg://p/m.malloy", "w", "b2", "pg", "\"s\".\"w\"", "G2", NOW_US - DAY_US, 3600, 0},
+    {"a@mpkg://p/m.malloy", "b1", "\"s\".\"a\"", "G1", NOW_US - DAY_US, 0, 0},
+    {"w@mpkg://p/m.malloy", "b2", "\"s\".\"w\"", "G2", NOW_US - DAY_US, 3600, 0},
 };
 static const struct decide_unbaked unbaked[] = {
     {"u@mpkg://p/m.malloy", "unbound_by_reload", ""},
@@ -17,14 +17,14 @@ static const struct decide_unbaked unbaked[] = {
     {"n@mpkg://p/m.malloy", "code_of_a_newer_planner", NULL},
 };
 static const struct decide_planned planned[] = {
-    {"a@mpkg://p/m.malloy", "a", "b1", "pg", NULL, false},
-    {"w@mpkg://p/m.malloy", "w", "b2", "pg", NULL, false},
-    {"u@mpkg://p/m.malloy", "u", "b3", "pg", NULL, false},
-    {"f@mpkg://p/m.malloy", "f", "b4", "pg", NULL, false},
-    {"n@mpkg://p/m.malloy", "n", "b5", "pg", NULL, false},
-    {"r@mpkg://p/m.malloy", "r", "", "pg", "source_parameters", false},
-    {"l@mpkg://p/m.malloy", "l", "b6", "pg", NULL, true},
-    {"x@mpkg://p/m.malloy", "x", "b7", "pg", NULL, false},
+    {"a@mpkg://p/m.malloy", "a", "b1", NULL, false},
+    {"w@mpkg://p/m.malloy", "w", "b2", NULL, false},
+    {"u@mpkg://p/m.malloy", "u", "b3", NULL, false},
+    {"f@mpkg://p/m.malloy", "f", "b4", NULL, false},
+    {"n@mpkg://p/m.malloy", "n", "b5", NULL, false},
+    {"r@mpkg://p/m.malloy", "r", "", "source_parameters", false},
+    {"l@mpkg://p/m.malloy", "l", "b6", NULL, true},
+    {"x@mpkg://p/m.malloy", "x", "b7", NULL, false},
 };
 static const struct decide_package package = {.bindings = bindings,
                                               .n_bindings = ARRAY_LEN(bindings),
@@ -97,9 +97,8 @@ END_TEST
 
 START_TEST(sources_of_one_build_are_left_out_together)
 {
-    const struct decide_binding two[] = {
-        {"a@m", "a", "b1", "pg", "t", "G", NOW_US - DAY_US, 3600, 0},
-        {"b@m", "b", "b1", "pg", "t", "G", NOW_US - DAY_US, 0, 0}};
+    const struct decide_binding two[] = {{"a@m", "b1", "t", "G", NOW_US - DAY_US, 3600, 0},
+                                         {"b@m", "b1", "t", "G", NOW_US - DAY_US, 0, 0}};
     const struct decide_package p = {.bindings = two, .n_bindings = 2, .has_windows = true};
     struct arena a;
     size_t n = 0;

@@ -8,3 +8,9 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME reasons_md_is_current
     COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tools/make_reasons_md.py --check)
 set_tests_properties(reasons_md_is_current PROPERTIES LABELS unit)
+kiln_test(NAME gateway_query_test
+    SOURCES ${CMAKE_CURRENT_LIST_DIR}/gateway_query_test.c ${CMAKE_CURRENT_LIST_DIR}/gateway_query_fixture.c
+    LINKS kiln_gateway_query)
+kiln_test(NAME gateway_query_end_test
+    SOURCES ${CMAKE_CURRENT_LIST_DIR}/gateway_query_end_test.c ${CMAKE_CURRENT_LIST_DIR}/gateway_query_fixture.c
+    LINKS kiln_gateway_query)

@@ -8,7 +8,7 @@ enum decide_fallback { DECIDE_LIVE_WHEN_STALE, DECIDE_STALE_OK, DECIDE_FAIL }; /
 
 /* ---- a package in force, as far as decisions need it; borrowed texts ---- */
 struct decide_binding {
-    const char *source_id, *name, *build_id, *connection;
+    const char *source_id, *build_id;
     const char *table; /* as the SQL names it: every segment in double quotes */
     const char *generation;
     int64_t data_as_of_us; /* 0: unknown */
@@ -19,7 +19,7 @@ struct decide_unbaked {
     const char *source_id, *code, *text;
 };
 struct decide_planned { /* a persist source of the package's plan */
-    const char *source_id, *name, *build_id, *connection;
+    const char *source_id, *name, *build_id;
     const char *refused; /* its refusal's reason, NULL: plannable */
     bool is_stored;      /* storage=: not built yet (decisions 1.7) */
 };

@@ -96,7 +96,7 @@ static int read_what(const json_t *body, struct gw_ask *ask, struct err *e)
     if (rc) {
         return rc;
     }
-    bool is_text = ask->text && !ask->source && !ask->query;
+    bool is_text = ask->text && ask->text[0] && !ask->source && !ask->query;
     bool is_name = !ask->text && ask->query;
     if (!is_text && !is_name) {
         return err_set(e, ERR_INVALID,

@@ -206,8 +206,8 @@ static void on_compiled(struct compiler_call *call)
         }
         kiln__mc__compiled__free_unpacked(m, NULL);
     }
-    list_del(&c->link);
     gw_cache_made(g->cache, &c->key, value, e.code, &e);
+    list_del(&c->link); /* not before: the part must outlive the waits just told */
     gw_package_unref(c->package);
     free(c);
     gw_part_settle(g);

@@ -196,7 +196,9 @@ static bool find_broken(struct query *q, enum reason why)
     }
     struct decide_left_out *list =
         arena_alloc(&q->flow.arena, (n_before + q->view->facts.n_bindings) * sizeof(*list));
-    memcpy(list, q->broken, n_before * sizeof(*list));
+    for (size_t i = 0; i < n_before; i++) {
+        list[i] = q->broken[i];
+    }
     for (size_t i = 0; i < q->view->facts.n_bindings; i++) {
         const struct gw_binding *b = q->view->bound[i];
         for (size_t k = 0; k < c->n_hits; k++) {

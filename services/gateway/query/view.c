@@ -29,9 +29,7 @@ static void add_bindings(struct gw_package *p, struct gw_view *v)
         v->bound[v->facts.n_bindings] = b;
         list[v->facts.n_bindings++] =
             (struct decide_binding){.source_id = b->source_id,
-                                    .name = b->source_name,
                                     .build_id = b->build_id,
-                                    .connection = b->connection,
                                     .table = b->physical,
                                     .generation = b->generation,
                                     .data_as_of_us = b->data_as_of_us,
@@ -68,7 +66,6 @@ static void add_planned(struct gw_package *p, struct gw_view *v, const json_t *p
         list[i] = (struct decide_planned){.source_id = s->source_id,
                                           .name = s->name,
                                           .build_id = s->build_id ? s->build_id : "",
-                                          .connection = s->connection,
                                           .refused = s->refused_reason,
                                           .is_stored = is_stored(package, s->source_id)};
     }

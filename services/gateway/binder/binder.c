@@ -50,10 +50,38 @@ static void unit_name(struct gw_binder *b, struct gw_unit *u, const Kiln__Bindin
     }
 }
 
+static void unit_free(struct gw_binder *b, struct gw_unit *u)
+{
+    name_del(b, u);
+    if (u->in_force) {
+        gw_package_unref(u->in_force);
+    }
+    buf_fini(&u->packed);
+    free(u->environment);
+    free(u->name);
+    free(u);
+}
+
+/* What stands in Redis for a deleted package, so that a gateway that starts without the planner
+ * does not serve it again: a set without load and bindings. Unit ids are never reused. */
+static bool is_tombstone(const Kiln__BindingSet *set)
+{
+    return set->load_id[0] == '\0' && strcmp(set->cause, "delete") == 0;
+}
+
+static void unit_remove(struct gw_binder *b, struct gw_unit *u)
+{
+    log_info("binder.gone", "environment=%s package=%s", u->environment ? u->environment : "",
+             u->name ? u->name : "");
+    map_del_u64(&b->units, u->id);
+    binder_disk_forget(b, u->id);
+    unit_free(b, u);
+}
+
 void binder_offer(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct slice packed)
 {
-    struct gw_unit *u = unit_get(b, unit);
-    if (epoch <= u->known) {
+    struct gw_unit *known = map_get_u64(&b->units, unit);
+    if (known && epoch <= known->known) {
         return;
     }
     struct arena a;
@@ -63,7 +91,12 @@ void binder_offer(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct sli
     if (!set || set->package_id != unit || set->epoch != epoch) {
         log_error("binder.damaged", "unit=%llu epoch=%llu error=%s", (unsigned long long)unit,
                   (unsigned long long)epoch, log_q(err_text(&e)));
+    } else if (is_tombstone(set)) {
+        if (known && !known->loading) {
+            unit_remove(b, known);
+        }
     } else {
+        struct gw_unit *u = unit_get(b, unit);
         unit_name(b, u, set);
         u->known = epoch;
         buf_clear(&u->packed);
@@ -163,16 +196,29 @@ void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text
     wake_waits(b, u, code);
 }
 
-static void unit_free(struct gw_binder *b, struct gw_unit *u)
+static void put_tombstone(struct gw_unit *u)
 {
-    name_del(b, u);
-    if (u->in_force) {
-        gw_package_unref(u->in_force);
+    if (!u->g->redis || u->known == 0) {
+        return;
     }
-    buf_fini(&u->packed);
-    free(u->environment);
-    free(u->name);
-    free(u);
+    Kiln__BindingSet m = KILN__BINDING_SET__INIT;
+    m.package_id = u->id;
+    m.epoch = u->known + 1;
+    m.cause = bus_str("delete");
+    m.environment = bus_str(u->environment);
+    m.package = bus_str(u->name);
+    struct arena a;
+    arena_init(&a);
+    size_t len = kiln__binding_set__get_packed_size(&m);
+    uint8_t *packed = arena_alloc(&a, len);
+    kiln__binding_set__pack(&m, packed);
+    struct cache_put *p = xcalloc(1, sizeof(*p));
+    p->unit = u->id;
+    p->epoch = m.epoch;
+    p->packed = slice_make(packed, len);
+    p->done = on_put;
+    cache_put_start(u->g->redis, p);
+    arena_fini(&a);
 }
 
 void binder_gone(struct gw_binder *b, uint64_t id)
@@ -181,11 +227,8 @@ void binder_gone(struct gw_binder *b, uint64_t id)
     if (!u || u->loading) {
         return;
     }
-    log_info("binder.gone", "environment=%s package=%s", u->environment ? u->environment : "",
-             u->name ? u->name : "");
-    map_del_u64(&b->units, id);
-    binder_disk_forget(b, id);
-    unit_free(b, u);
+    put_tombstone(u);
+    unit_remove(b, u);
 }
 
 /* ---- the face to the others ---- */
@@ -263,10 +306,12 @@ const char *gw_binder_error(const struct gateway *g, const char *environment, co
 static void on_set(void *data, uint64_t unit, uint64_t epoch, struct slice packed)
 {
     struct gw_binder *b = data;
-    struct gw_unit *u = unit_get(b, unit);
-    u->redis_epoch = epoch;
     binder_offer(b, unit, epoch, packed);
-    binder_put_redis(u); /* an older set, of a backup or another hand, is written over */
+    struct gw_unit *u = map_get_u64(&b->units, unit);
+    if (u) {
+        u->redis_epoch = epoch;
+        binder_put_redis(u); /* an older set, of a backup or another hand, is written over */
+    }
 }
 
 static void on_synced(void *data)

@@ -139,7 +139,7 @@ void binder_advance(struct gw_unit *u)
     if (u->loading || u->known <= applied || u->failed_epoch == u->known || u->g->draining) {
         return;
     }
-    u->loading = flow_load_start(u);
+    u->loading = binder_load_start(u);
 }
 
 static void wake_waits(struct gw_binder *b, const struct gw_unit *u, int rc)

@@ -75,7 +75,7 @@ void binder_disk_load(struct gw_load *l); /* writes it, off the loop */
 /* An absent or damaged file gives NULL. Blocking: for offload jobs and the start. */
 struct gw_load *binder_load_read_offload(struct gateway *g, const char *path, const char *load_id);
 /* flow_load.c */
-struct flow *flow_load_start(struct gw_unit *u);
+struct flow *binder_load_start(struct gw_unit *u);
 /* package.c */
 struct gw_load *gw_load_make(struct gateway *g, struct slice packed_rep, const char *load_id);
 void gw_load_finish(struct gw_load *l); /* sources, models from its plan */

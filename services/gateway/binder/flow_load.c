@@ -269,7 +269,7 @@ static void on_end(struct flow *flow)
     free(f);
 }
 
-struct flow *flow_load_start(struct gw_unit *u)
+struct flow *binder_load_start(struct gw_unit *u)
 {
     struct flow_bind *f = xcalloc(1, sizeof(*f));
     f->g = u->g;

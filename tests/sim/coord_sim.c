@@ -32,8 +32,12 @@ static void step(struct sim *s)
     if (sim_chance(s, s->faults.client)) {
         sim_client_step(s);
     }
-    sim_check(s);
-    if (s->steps % 16 == 0) {
+    if (s->changed) {
+        s->changed = false;
+        sim_check(s);
+    }
+    if (s->commits >= s->reload_checked + 5) {
+        s->reload_checked = s->commits;
         sim_check_reload(s);
     }
 }

@@ -82,6 +82,7 @@ void sim_gateway_reply(struct sim *s, int i, const struct sim_msg *m)
         }
     }
     if (changed) {
+        s->changed = true;
         g->reported = (int64_t)s->now_ms;
         send(s, i, MSG_REPORT);
     }

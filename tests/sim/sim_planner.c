@@ -42,6 +42,8 @@ bool sim_commit(struct sim *s, struct coord_out *o)
         sim_planner_stop(s);
         return false;
     }
+    s->commits += o->rows.n > 0;
+    s->changed = s->changed || o->rows.n > 0;
     sim_trace(s, &o->rows);
     const char *wrong = memory_store_apply(s->store, &o->rows);
     if (wrong) {

@@ -154,6 +154,7 @@ bool sim_stmt_run(struct sim *s)
         if (slot->used) {
             struct sim_stmt st = *slot;
             slot->used = false;
+            s->changed = true;
             run_one(s, &st);
             return true;
         }

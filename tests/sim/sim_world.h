@@ -127,6 +127,8 @@ struct sim {
     uint64_t seed, rng, now_ms, steps, calls, incarnations;
     struct sim_faults faults;
     bool trace; /* print every row that is committed */
+    uint64_t commits, reload_checked;
+    bool changed; /* something since the last check */
     struct memory_store *store;
     struct sim_planner planner;
     struct sim_table tables[SIM_TABLES];

@@ -1,0 +1,20 @@
+/* The coordinator: every decision committed to the run store in memory, checked, and compared with
+ * a reload. */
+#include "tests/unit/coord_suites.h"
+
+int main(void)
+{
+    Suite *s = suite_create("coord");
+    suite_add_tcase(s, coord_states_tests());
+    suite_add_tcase(s, coord_run_tests());
+    suite_add_tcase(s, coord_job_tests());
+    suite_add_tcase(s, coord_finish_tests());
+    suite_add_tcase(s, coord_unit_tests());
+    suite_add_tcase(s, coord_delete_tests());
+    suite_add_tcase(s, coord_gateway_tests());
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

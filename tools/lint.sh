@@ -20,7 +20,9 @@ sleeps() {
 }
 shell() { git ls-files '*.sh' '.ci/run' | xargs shellcheck; }
 generated() {
-    python3 tools/make_proto_readme.py --check && { [ ! -e tools/make_reasons_md.py ] || python3 tools/make_reasons_md.py --check; }
+    python3 tools/make_proto_readme.py --check || return 1
+    [ ! -e tools/make_reasons_md.py ] || python3 tools/make_reasons_md.py --check || return 1
+    [ ! -x build/tools-bin/docs_planner ] || tools/docs.sh --check
 }
 compose() { [ ! -e docker-compose.yml ] || docker-compose -f docker-compose.yml config -q; }
 deploy() { /usr/bin/python3 tools/check_deploy.py; }

@@ -66,10 +66,16 @@ static void pg_close(struct wh *wh, void (*done)(void *data), void *data)
 /* What answers depend on is set alike in every session (decisions 4.6). search_path stays the
  * connection's own. */
 static const char *const common_setup[] = {
-    "SET application_name = 'kiln'",        "SET TimeZone = 'UTC'",
-    "SET DateStyle = 'ISO, YMD'",           "SET IntervalStyle = 'postgres'",
-    "SET extra_float_digits = 1",           "SET bytea_output = 'hex'",
-    "SET standard_conforming_strings = on", "SET client_encoding = 'UTF8'",
+    "SET application_name = 'kiln'",
+    "SET TimeZone = 'UTC'",
+    "SET DateStyle = 'ISO, YMD'",
+    "SET IntervalStyle = 'postgres'",
+    "SET extra_float_digits = 1",
+    "SET bytea_output = 'hex'",
+    "SET standard_conforming_strings = on",
+    "SET client_encoding = 'UTF8'",
+    /* Only our own catalog statements have parameters: they are planned once. */
+    "SET plan_cache_mode = force_generic_plan",
 };
 /* A builder that is paused or gone must not hold the fence row (protocol.md 3).
  * client_connection_check_interval is not known before PostgreSQL 14. */

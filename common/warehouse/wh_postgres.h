@@ -124,6 +124,10 @@ void wh_pg_look_read(struct wh_pg_op *o, size_t first, struct wh_relation *out, 
 void wh_pg_glance_add(struct wh_pg_op *o, const struct wh_name *names, size_t n);
 void wh_pg_glance_read(struct wh_pg_op *o, size_t first, struct wh_relation *out, size_t n,
                        bool *has_fence);
+/* Refuses a target for what stands at its name: 0, or the flow has moved to its END with the
+ * sentence. */
+int wh_pg_refuse(struct wh_pg_op *o, unsigned end, const char *target,
+                 const struct wh_relation *rel) MUST_USE;
 /* Without rows, surely: row security could hide some. Format: the table as a literal, again, and as
  * an identifier. */
 #define WH_PG_IS_EMPTY                                                                             \

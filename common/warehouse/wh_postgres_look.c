@@ -157,3 +157,37 @@ void wh_pg_look_read(struct wh_pg_op *o, size_t first, struct wh_relation *out, 
         out[i].cannot_carry = texts_of(o, wh_pg_result(o, first + 2), i, &out[i].n_cannot_carry);
     }
 }
+
+static const char *join(struct wh_pg_op *o, const char *const *texts, size_t n)
+{
+    auto_buf struct buf out = {0};
+    for (size_t i = 0; i < n; i++) {
+        buf_addf(&out, "%s%s", i ? ", " : "", texts[i]);
+    }
+    return arena_strdup(&o->flow.arena, buf_str(&out));
+}
+
+int wh_pg_refuse(struct wh_pg_op *o, unsigned end, const char *target,
+                 const struct wh_relation *rel)
+{
+    if (!rel->schema_exists) {
+        (void)wh_pg_fail(o, end, ERR_WH_MISSING, "schema \"%s\" does not exist", rel->name.schema);
+    } else if (rel->kind != 0 && rel->kind != 'r') {
+        (void)wh_pg_fail(o, end, ERR_WH_TARGET,
+                         "%s is not an ordinary table and is not replaced; drop it or choose "
+                         "another name=",
+                         target);
+    } else if (rel->n_dependents > 0) {
+        (void)wh_pg_fail(o, end, ERR_WH_DEPENDENTS,
+                         "%s is not replaced because other objects depend on it: %s", target,
+                         join(o, rel->dependents, rel->n_dependents));
+    } else if (rel->n_cannot_carry > 0) {
+        (void)wh_pg_fail(o, end, ERR_WH_TARGET,
+                         "%s has what a new table cannot take over: %s; drop that or choose "
+                         "another name=",
+                         target, join(o, rel->cannot_carry, rel->n_cannot_carry));
+    } else {
+        return 0;
+    }
+    return -1;
+}

@@ -58,42 +58,6 @@ static void add_look(struct op_swap *s)
     wh_pg_carry_add(&s->o, &s->p.table.name, s->p.token);
 }
 
-static const char *join(struct op_swap *s, const char *const *texts, size_t n)
-{
-    auto_buf struct buf out = {0};
-    for (size_t i = 0; i < n; i++) {
-        buf_addf(&out, "%s%s", i ? ", " : "", texts[i]);
-    }
-    return arena_strdup(&s->o.flow.arena, buf_str(&out));
-}
-
-/* Refusals by what stands at the name; 0, or the flow has moved to END. */
-static int refuse(struct op_swap *s)
-{
-    const struct wh_relation *rel = &s->rel;
-    if (!rel->schema_exists) {
-        (void)wh_pg_fail(&s->o, SWAP_END, ERR_WH_MISSING, "schema \"%s\" does not exist",
-                         rel->name.schema);
-    } else if (rel->kind != 0 && rel->kind != 'r') {
-        (void)wh_pg_fail(&s->o, SWAP_END, ERR_WH_TARGET,
-                         "%s is not an ordinary table and is not replaced; drop it or choose "
-                         "another name=",
-                         s->target);
-    } else if (rel->n_dependents > 0) {
-        (void)wh_pg_fail(&s->o, SWAP_END, ERR_WH_DEPENDENTS,
-                         "%s is not replaced because other objects depend on it: %s", s->target,
-                         join(s, rel->dependents, rel->n_dependents));
-    } else if (rel->n_cannot_carry > 0) {
-        (void)wh_pg_fail(&s->o, SWAP_END, ERR_WH_TARGET,
-                         "%s has what a new table cannot take over: %s; drop that or choose "
-                         "another name=",
-                         s->target, join(s, rel->cannot_carry, rel->n_cannot_carry));
-    } else {
-        return 0;
-    }
-    return -1;
-}
-
 static void read_carry(struct op_swap *s, const struct pgc_result *r, struct sha256 *digest)
 {
     struct sha256_run *run = sha256_start();
@@ -113,7 +77,7 @@ static enum flow_next looked(struct op_swap *s)
 {
     struct flow *f = &s->o.flow;
     wh_pg_look_read(&s->o, s->look_at, &s->rel, 1, &s->has_fence);
-    if (refuse(s) < 0) {
+    if (wh_pg_refuse(&s->o, SWAP_END, s->target, &s->rel) < 0) {
         return FLOW_AGAIN;
     }
     const struct pgc_result *carry = wh_pg_result(&s->o, s->look_at + WH_PG_LOOK_STMTS);
@@ -246,7 +210,7 @@ static enum flow_next claimed(struct op_swap *s)
         return flow_goto(f, SWAP_COMMIT);
     }
     wh_pg_look_read(&s->o, s->look_at, &s->rel, 1, &s->has_fence);
-    if (refuse(s) < 0) {
+    if (wh_pg_refuse(&s->o, SWAP_END, s->target, &s->rel) < 0) {
         return FLOW_AGAIN;
     }
     struct sha256 now;

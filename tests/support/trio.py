@@ -450,6 +450,7 @@ class Load:
     def __init__(self, trio, query, want, threads=2, gateways=("gateway-1",), **kw):
         self.trio, self.query, self.want, self.kw, self.gateways = trio, query, want, kw, gateways
         self.good = self.excused = 0
+        self.last_excuse = None
         self.served, self.wrong = {}, []
         self._end = threading.Event()
         self._lock = threading.Lock()
@@ -462,9 +463,10 @@ class Load:
         while not self._end.is_set():
             try:
                 r = session.post(where + path, json={"query": self.query, "compactJson": True}, timeout=30)
-            except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+            except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as e:
                 with self._lock:
                     self.excused += 1
+                    self.last_excuse = str(e)
                 self._end.wait(0.02)  # the gateway is away
                 continue
             with self._lock:

@@ -63,7 +63,9 @@ static void dump_job(struct buf *b, const struct job *j)
         buf_addf(b, "  attempt %llu #%d %s %s gen '%s' %s %d%s", U(a->token), a->number,
                  a->is_resolve ? "resolve" : "work", attempt_state_name(a->state), a->generation,
                  or_dash(a->builder), a->pull_index,
-                 live ? " live" : lost_told ? " reported" : "");
+                 live        ? " live"
+                 : lost_told ? " reported"
+                             : "");
         if (a->has_facts) {
             dump_facts(b, &a->facts);
         }

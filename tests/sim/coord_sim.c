@@ -91,6 +91,32 @@ static void last_sweep(struct sim *s)
     rest(s, "the sweep");
 }
 
+/* Which moves of states.def any seed has made. */
+static bool made[128];
+
+static void note_moves(const struct sim *s)
+{
+    size_t n;
+    const struct move_row *moves = states_moves(&n);
+    must(n <= ARRAY_LEN(made));
+    for (size_t i = 0; i < n; i++) {
+        made[i] =
+            made[i] || memory_moves_seen(s->store, moves[i].machine, moves[i].from, moves[i].to);
+    }
+}
+
+static void print_moves_never_made(void)
+{
+    size_t n;
+    const struct move_row *moves = states_moves(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (!made[i]) {
+            printf("never made: %s %s -> %s (%s)\n", moves[i].machine, moves[i].from, moves[i].to,
+                   moves[i].on);
+        }
+    }
+}
+
 static void simulate(uint64_t seed, const struct options *opt)
 {
     struct sim *s = sim_new(seed, opt->trace);
@@ -102,6 +128,7 @@ static void simulate(uint64_t seed, const struct options *opt)
     last_runs(s);
     last_sweep(s);
     sim_check_end(s);
+    note_moves(s);
     if (opt->verbose) {
         printf("seed %llu: %llu steps, %llu runs (%llu ready, %llu failed, %llu cancelled), %llu "
                "resolves, %llu drops, %llu planner starts\n",
@@ -164,6 +191,9 @@ int main(int argc, char **argv)
     fflush(stdout);
     for (uint64_t i = 0; i < o.rounds; i++) {
         simulate(o.seed + i, &o);
+    }
+    if (o.verbose) {
+        print_moves_never_made();
     }
     printf("coord_sim: %llu seeds held\n", (unsigned long long)o.rounds);
     return 0;

@@ -54,8 +54,7 @@ static void trace_row(const struct row *r)
         break;
     case ROW_GENERATION_INSERT:
     case ROW_GENERATION_MOVE:
-        trace_move("generation", r->u.generation.g.id,
-                   generation_state_name(r->u.generation.from),
+        trace_move("generation", r->u.generation.g.id, generation_state_name(r->u.generation.from),
                    generation_state_name(r->u.generation.state));
         printf(" token %llu", U(r->u.generation.g.token));
         break;

@@ -137,6 +137,7 @@ START_TEST(planner_that_starts_anew_goes_on_waiting_for_gateways_it_has_not_hear
     ck_assert_int_eq(fx_run_state(&f, run), RUN_BINDING);
     fx_report(&f, "g1", unit, epoch(), false);
     ck_assert_int_eq(fx_run_state(&f, run), RUN_READY); /* heard, and nobody else */
+    fx_fini(&f);
 
     run = begin("g1", "g2");
     fx_reload(&f);

@@ -2,6 +2,7 @@
 #pragma once
 #include <check.h>
 
+TCase *coord_plan_tests(void);
 TCase *coord_run_tests(void);
 TCase *coord_job_tests(void);
 TCase *coord_finish_tests(void);

@@ -6,6 +6,7 @@ int main(void)
 {
     Suite *s = suite_create("coord");
     suite_add_tcase(s, coord_states_tests());
+    suite_add_tcase(s, coord_plan_tests());
     suite_add_tcase(s, coord_run_tests());
     suite_add_tcase(s, coord_job_tests());
     suite_add_tcase(s, coord_finish_tests());

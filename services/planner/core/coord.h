@@ -146,8 +146,8 @@ struct run_plan {
 };
 /* planning -> building, binding, ready or failed. Copies the plan. Refusal rules: decisions 5.1. A build job's place may be held by another
  * run's job: it waits. Also the answer of a stop that came meanwhile. ERR_STORE_MOVED: the plan is out of date (another load, a carried
- * generation that is no longer current); the run goes back to coord_run_to_plan. ERR_NOT_FOUND, ERR_RUN_STATE, ERR_ARG (two targets
- * at one place, parents out of order). */
+ * generation that is no longer current); the run goes back to coord_run_to_plan. ERR_NOT_FOUND, ERR_RUN_STATE. A plan that is
+ * broken in itself (two targets at one place, a parent after its child) fails the run. */
 int coord_run_planned(struct coord *c, struct coord_now now, const char *run, const struct run_plan *p, struct coord_out *o) MUST_USE;
 int coord_run_plan_failed(struct coord *c, struct coord_now now, const char *run, const char *text, struct coord_out *o) MUST_USE;
 /* ERR_NOT_FOUND, ERR_RUN_STATE. Cancels waiting and ready jobs at once, leased ones through renew; publishing ones are resolved first. */

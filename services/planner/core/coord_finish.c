@@ -137,12 +137,15 @@ static struct attempt *attempt_of_job(const struct job *j, uint64_t token)
     return NULL;
 }
 
-/* The fence says what stands at the name: a result it does not name is gone, whoever took it away. */
+/* The fence says what stands at the name: a result it does not name is gone, whoever took it away.
+ */
 static void place_disowns(struct turn *t, struct place *p, const struct coord_finish *f)
 {
-    list_for_each (it, &p->targets) {
+    list_for_each(it, &p->targets)
+    {
         struct target *x = list_entry(it, struct target, link);
-        list_for_each (at, &x->generations) {
+        list_for_each(at, &x->generations)
+        {
             struct generation *g = list_entry(at, struct generation, link);
             if (g->g.token != f->fence_published || !f->fence_still_there) {
                 move_generation(t, g, GENERATION_LOST);

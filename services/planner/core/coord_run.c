@@ -1,4 +1,4 @@
-/* Runs from their creation to the jobs: create, plan, stop, progress. Their end is coord_end.c,
+/* Runs from their creation to the jobs: create, plan. Their end is coord_end.c,
  * their deletion coord_delete.c. */
 #include "services/planner/core/coord_internal.h"
 
@@ -425,6 +425,11 @@ int coord_run_planned(struct coord *c, struct coord_now now, const char *run,
         r->taken = false;
         list_add_tail(&c->to_plan, &r->todo_link);
     }
+    if (rc == ERR_ARG) { /* a run must not hang because of a mistake of ours */
+        run_fail(&t, r, "the plan names one table twice, or a parent after its child", NULL);
+        coord_turn_end(&t);
+        return 0;
+    }
     if (rc) {
         return rc;
     }
@@ -449,52 +454,6 @@ int coord_run_planned(struct coord *c, struct coord_now now, const char *run,
     }
     if (!n_builds) {
         run_planned_end(&t, r);
-    }
-    coord_turn_end(&t);
-    return 0;
-}
-
-/* ---- stop ---- */
-static void stop_job(struct turn *t, struct job *j)
-{
-    if (job_state_ended(j->state) || j->stop_requested) {
-        return;
-    }
-    j->stop_requested = true;
-    if (j->state == JOB_WAITING || j->state == JOB_READY) {
-        j->error_code = ERR_STOPPED;
-        move_job(t, j, JOB_CANCELLED);
-        job_ended(t, j);
-        return;
-    }
-    update_job(t, j);
-    struct coord_note *n = coord_note(t, NOTE_CANCEL);
-    n->job = j->id;
-    n->unit = j->unit;
-}
-
-int coord_run_stop(struct coord *c, struct coord_now now, const char *run, struct coord_out *o,
-                   struct err *e)
-{
-    struct turn t = {c, now, o};
-    struct run *r = coord_find_run(c, run);
-    if (!r) {
-        return err_set(e, ERR_NOT_FOUND, "no such materialization: %s", run);
-    }
-    if (!run_state_active(r->state)) {
-        return err_set(e, ERR_RUN_STATE, "cannot stop materialization %s: it is %s", run,
-                       run_state_rest(r->state));
-    }
-    if (r->stop_requested || r->state == RUN_BINDING) {
-        return 0; /* asked before, or too late: what was built is being bound */
-    }
-    r->stop_requested = true;
-    rows_add(&o->rows, ROW_RUN_STOP)->u.run.id = arena_strdup(o->rows.arena, r->id);
-    if (r->state == RUN_REQUESTED || (r->state == RUN_PLANNING && !r->taken)) {
-        run_cancel(&t, r);
-    }
-    for (size_t i = r->n_jobs; i-- > 0;) { /* children first: none is made ready on the way */
-        stop_job(&t, r->jobs[i]);
     }
     coord_turn_end(&t);
     return 0;

@@ -82,6 +82,7 @@ static void print_sources(const json_t *run)
     const char *key;
     json_t *item;
     table_init(&t, heads, ARRAY_LEN(heads));
+    t.wraps = true;
     json_object_foreach(maps[0], key, item)
     {
         add_entry(&t, item);
@@ -129,6 +130,7 @@ void run_print_list(const json_t *runs)
                                         "REUSED", "CREATED", "ERROR"};
     struct table t;
     table_init(&t, heads, ARRAY_LEN(heads));
+    t.wraps = true;
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = json_array_get(runs, i);
         const json_t *m = json_object_get(run, "metadata");

@@ -217,6 +217,44 @@ static void print_cell(const char *text, size_t width, bool right, bool last, st
     }
 }
 
+/* How much of text goes into one line of `width`: up to a blank where there is one. */
+static size_t line_len(struct slice text, size_t width)
+{
+    size_t fits = bytes_that_fit(text, width);
+    if (fits == text.len) {
+        return fits;
+    }
+    for (size_t at = fits; at > 0; at--) {
+        if (text.p[at] == ' ') {
+            return at;
+        }
+    }
+    return fits ? fits : text.len;
+}
+
+static void print_wrapped(const char *text, size_t width, size_t indent, struct buf *out)
+{
+    struct slice rest = slice_of(text);
+    do {
+        size_t len = line_len(rest, width);
+        buf_add(out, rest.p, len);
+        rest = slice_trim(slice_make(rest.p + len, rest.len - len));
+        if (rest.len) {
+            buf_add_char(out, '\n');
+            pad(out, indent);
+        }
+    } while (rest.len);
+}
+
+static size_t indent_of(const size_t *widths, size_t columns)
+{
+    size_t n = 0;
+    for (size_t i = 0; i + 1 < columns; i++) {
+        n += widths[i] + GAP;
+    }
+    return n;
+}
+
 static void print_rule(const size_t *widths, size_t n, struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -248,7 +286,11 @@ void table_print(const struct table *t, size_t width, struct buf *out)
     for (size_t i = 0; i < t->n; i++) {
         size_t column = i % t->columns;
         bool last = column + 1 == t->columns;
-        print_cell(t->cells[i], widths[column], right[column], last, out);
+        if (last && t->wraps && widths[column] > 0) {
+            print_wrapped(t->cells[i], widths[column], indent_of(widths, t->columns), out);
+        } else {
+            print_cell(t->cells[i], widths[column], right[column], last, out);
+        }
         if (last) {
             buf_add_char(out, '\n');
         }

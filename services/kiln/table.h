@@ -7,6 +7,7 @@ struct table {
     struct arena arena; /* holds the cells */
     const char **cells; /* row by row, the heads first */
     size_t columns, n, cap;
+    bool wraps; /* set by the owner: a last column that is too wide goes on in further lines */
 };
 
 void table_init(struct table *t, const char *const *heads, size_t columns);

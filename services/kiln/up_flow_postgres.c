@@ -291,6 +291,7 @@ static enum flow_next step_ready(struct flow *f)
         return flow_fail(f, END, f->rc, "stopped");
     }
     if (pg->server.state == UP_CHILD_RUNNING && server_says_ready(pg)) {
+        pg->server.proven = true;
         return flow_goto(f, END);
     }
     return poll_again(u);

@@ -223,6 +223,7 @@ static void print_plan(const json_t *plan)
     const json_t *skipped = json_object_get(plan, "skipped");
     struct table t;
     table_init(&t, heads, ARRAY_LEN(heads));
+    t.wraps = true;
     for (size_t i = 0; i < json_array_size(targets); i++) {
         add_target(&t, json_array_get(targets, i));
     }

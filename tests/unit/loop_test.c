@@ -1,6 +1,7 @@
 #include "common/log/log.h"
 #include "common/loop/loop.h"
 #include <check.h>
+#include <time.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -81,6 +82,13 @@ START_TEST(timers_fire_in_order_of_their_due_time_and_not_early)
 }
 END_TEST
 
+static long ms_since(const struct timespec *start)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (now.tv_sec - start->tv_sec) * 1000 + (now.tv_nsec - start->tv_nsec) / 1000000;
+}
+
 START_TEST(timer_stopped_by_another_in_the_same_turn_does_not_fire)
 {
     struct seen s = {.loop = loop_new()};
@@ -92,7 +100,10 @@ START_TEST(timer_stopped_by_another_in_the_same_turn_does_not_fire)
     loop_timer_start(&a.timer, MS(1));
     loop_timer_start(&b.timer, MS(2));
     loop_timer_start(&c.timer, MS(3));
-    usleep(5000); /* all three are due when the loop looks */
+    struct timespec start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    while (ms_since(&start) < 5) { /* all three are due when the loop looks */
+    }
 
     turn_until(s.loop, s.n == 2);
 

@@ -41,6 +41,23 @@ static const char *own_dir(struct arena *a, const char *given)
     return arena_strdup(a, path);
 }
 
+/* Children work in another directory than we do: a path is made absolute. */
+static const char *absolute(struct arena *a, const char *path)
+{
+    char real[PATH_MAX];
+    return realpath(path, real) ? arena_strdup(a, real) : path;
+}
+
+static const char *find_node(struct up *u)
+{
+    const char *given = u->set->node;
+    const char *beside = arena_printf(&u->arena, "%s/node", u->bin_dir);
+    if (given[0]) {
+        return strchr(given, '/') ? absolute(&u->arena, given) : on_path(&u->arena, given);
+    }
+    return is_program(beside) ? beside : on_path(&u->arena, "node");
+}
+
 static int find_programs(struct up *u, struct err *e)
 {
     static const char *const names[] = {"kiln-planner", "kiln-builder", "kiln-gateway"};
@@ -54,11 +71,7 @@ static int find_programs(struct up *u, struct err *e)
                            names[i], u->bin_dir);
         }
     }
-    char *beside = arena_printf(a, "%s/node", u->bin_dir);
-    u->node = u->set->node[0]
-                  ? (strchr(u->set->node, '/') ? u->set->node : on_path(a, u->set->node))
-              : is_program(beside) ? beside
-                                   : on_path(a, "node");
+    u->node = find_node(u);
     if (!u->node || !is_program(u->node)) {
         return err_set(e, ERR_CONF,
                        "Node.js (%s) is neither in %s nor on PATH; install Node.js >= 20, or name "

@@ -26,6 +26,17 @@ static bool is_withheld(const char *entry)
     return false;
 }
 
+/* A configuration file named relative to our directory is not found from the children's. */
+static char *absolute_config(struct up *u, char *entry)
+{
+    static const char name[] = "KILN_CONFIG=";
+    char real[PATH_MAX];
+    bool is_config = strncmp(entry, name, sizeof(name) - 1) == 0;
+    return is_config && realpath(entry + sizeof(name) - 1, real)
+               ? arena_printf(&u->arena, "%s%s", name, real)
+               : entry;
+}
+
 char **up_environment(struct up *u, const char *const *more)
 {
     size_t n = 0, m = 0, at = 0;
@@ -38,7 +49,7 @@ char **up_environment(struct up *u, const char *const *more)
     char **out = arena_alloc(&u->arena, (n + m + 1) * sizeof(*out));
     for (size_t i = 0; i < n; i++) {
         if (!is_withheld(environ[i])) {
-            out[at++] = environ[i];
+            out[at++] = absolute_config(u, environ[i]);
         }
     }
     for (size_t i = 0; i < m; i++) {

@@ -165,6 +165,28 @@ START_TEST(new_boot_of_a_builder_ends_its_old_leases_at_once)
 }
 END_TEST
 
+START_TEST(boot_taken_for_a_former_one_by_mistake_is_heard_again_after_a_lease_term)
+{
+    begin(0, false);
+    struct coord_builder alive = builder("b1", '2', 5), late = builder("b1", '1', 6);
+    struct coord_lease l;
+    ck_assert_uint_eq(coord_pull(f.c, f.now, &alive, 1, &l, &f.o), 1);
+    fx_commit(&f);
+    size_t cancel, lost;
+    renew(&late, l.token, &cancel, &lost); /* a message of the dead one that was long under way */
+    ck_assert_int_eq(fx_job_state(&f, l.job), JOB_READY);
+    fx_wait(&f, 2000);
+    alive.request_id[0] = 7;
+    ck_assert_uint_eq(coord_pull(f.c, f.now, &alive, 1, &l, &f.o), 0);
+    fx_wait(&f, 8000);
+    ck_assert_uint_eq(coord_pull(f.c, f.now, &alive, 1, &l, &f.o), 1);
+    fx_commit(&f);
+    renew(&alive, l.token, &cancel, &lost);
+    ck_assert_uint_eq(cancel + lost, 0);
+    end();
+}
+END_TEST
+
 START_TEST(place_serves_one_job_at_a_time_and_another_runs_job_is_carried)
 {
     const char *run = begin(_i, false);
@@ -298,6 +320,7 @@ TCase *coord_job_tests(void)
     tcase_add_test(tc, retries_are_spread_by_twenty_per_cent);
     tcase_add_test(tc, renewal_keeps_a_lease_and_writes_its_row_only_when_it_grows_short);
     tcase_add_loop_test(tc, new_boot_of_a_builder_ends_its_old_leases_at_once, 0, 2);
+    tcase_add_test(tc, boot_taken_for_a_former_one_by_mistake_is_heard_again_after_a_lease_term);
     tcase_add_loop_test(tc, place_serves_one_job_at_a_time_and_another_runs_job_is_carried, 0, 2);
     tcase_add_loop_test(tc, forced_run_builds_what_another_run_has_just_made, 0, 2);
     tcase_add_loop_test(tc, stop_cancels_what_waits_and_asks_the_builder_for_the_rest, 0, 2);

@@ -236,11 +236,14 @@ static struct builder *builder_get(struct coord *c, const char *instance, const 
     return b;
 }
 
-static bool is_old_boot(const struct builder *b, const struct uuid *boot)
+/* Boots have no order, and a planner that has just started may take a late message for a new boot.
+ * So a former one is refused for a while only: whoever still speaks after that is alive. */
+static bool is_old_boot(const struct turn *t, const struct builder *b, const struct uuid *boot)
 {
     for (size_t i = 0; i < b->n_old && i < OLD_BOOTS; i++) {
-        if (uuid_eq(&b->old[i], boot)) {
-            return true;
+        if (uuid_eq(&b->old[i].boot, boot) &&
+            ms_before(t->now.mono, ms_add(b->old[i].since, t->c->lim.lease))) {
+            return !uuid_eq(&b->boot, boot);
         }
     }
     return false;
@@ -266,11 +269,12 @@ static void end_other_boots(struct turn *t, const struct builder *b)
 bool builder_seen(struct turn *t, const char *instance, const struct uuid *boot)
 {
     struct builder *b = builder_get(t->c, instance, boot);
-    if (is_old_boot(b, boot)) {
+    if (is_old_boot(t, b, boot)) {
         return false;
     }
     if (!uuid_eq(&b->boot, boot)) {
-        b->old[b->n_old++ % OLD_BOOTS] = b->boot;
+        b->old[b->n_old % OLD_BOOTS].boot = b->boot;
+        b->old[b->n_old++ % OLD_BOOTS].since = t->now.mono;
         b->boot = *boot;
     }
     b->heard = t->now.mono;

@@ -189,6 +189,18 @@ static void take_due(struct turn *t, bool tell)
     }
 }
 
+static size_t leases_new(struct turn *t, const struct coord_builder *b, struct coord_lease *out,
+                         size_t slots)
+{
+    take_due(t, false);
+    size_t n = lease_from(t, &t->c->resolving, b, slots, 0, out);
+    n = lease_from(t, &t->c->ready, b, slots, n, out);
+    if (n > 0) {
+        pull_remember(t->c, b->request_id);
+    }
+    return n;
+}
+
 size_t coord_pull(struct coord *c, struct coord_now now, const struct coord_builder *b,
                   size_t slots, struct coord_lease *out, struct coord_out *o)
 {
@@ -196,16 +208,9 @@ size_t coord_pull(struct coord *c, struct coord_now now, const struct coord_buil
     if (!builder_seen(&t, b->instance, &b->boot)) {
         return 0;
     }
-    if (pull_known(c, b->request_id)) {
-        return leases_again(&t, b, out, slots);
-    }
-    take_due(&t, false);
-    size_t n = lease_from(&t, &c->resolving, b, slots, 0, out);
-    n = lease_from(&t, &c->ready, b, slots, n, out);
-    if (n > 0) {
-        pull_remember(c, b->request_id);
-    }
-    coord_turn_end(&t);
+    size_t n = pull_known(c, b->request_id) ? leases_again(&t, b, out, slots)
+                                            : leases_new(&t, b, out, slots);
+    coord_turn_end(&t); /* another boot's leases may have ended */
     return n;
 }
 

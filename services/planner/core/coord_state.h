@@ -154,7 +154,10 @@ struct builder {
     const char *instance;
     struct uuid boot;
     struct ms heard;
-    struct uuid old[OLD_BOOTS]; /* former boots: their late messages are refused */
+    struct {
+        struct uuid boot;
+        struct ms since;
+    } old[OLD_BOOTS]; /* former boots, whose late messages are refused for one lease term */
     size_t n_old;
 };
 struct coord {

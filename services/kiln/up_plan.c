@@ -41,11 +41,12 @@ static const char *own_dir(struct arena *a, const char *given)
     return arena_strdup(a, path);
 }
 
-/* Children work in another directory than we do: a path is made absolute. */
+/* Children work in another directory than we do. Links stay: what starts Node.js may be a link to a
+ * program that goes by its own name. */
 static const char *absolute(struct arena *a, const char *path)
 {
-    char real[PATH_MAX];
-    return realpath(path, real) ? arena_strdup(a, real) : path;
+    char cwd[PATH_MAX];
+    return path[0] != '/' && getcwd(cwd, sizeof(cwd)) ? arena_printf(a, "%s/%s", cwd, path) : path;
 }
 
 static const char *find_node(struct up *u)

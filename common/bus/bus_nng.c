@@ -11,7 +11,7 @@
 #include <nng/protocol/reqrep0/rep.h>
 #include <nng/protocol/reqrep0/req.h>
 
-enum { RECONNECT_FIRST_MS = 100, RECONNECT_MOST_MS = 5000, RESEND_MS = 86400000, HINT_BUFFER = 1024 };
+enum { RECONNECT_FIRST_MS = 100, RECONNECT_MOST_MS = 1000, RESEND_MS = 86400000, HINT_BUFFER = 1024 };
 
 struct transport {
     struct loop *loop;

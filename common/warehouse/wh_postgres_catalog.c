@@ -50,6 +50,15 @@ static void keep_answer(struct op_tables *t)
     }
 }
 
+/* Not when the session was refused (class 28) or the database is not there. */
+static bool is_about_a_path(const struct flow *f)
+{
+    const char *state = f->err.sqlstate;
+    return f->rc != 0 && state[0] && !f->cancel_asked &&
+           err_code_class(f->rc) == ERR_CLASS_PERMANENT && strncmp(state, "28", 2) != 0 &&
+           strncmp(state, "3D", 2) != 0;
+}
+
 static enum flow_next step_all(struct flow *f)
 {
     struct op_tables *t = tables_of(f);
@@ -58,9 +67,7 @@ static enum flow_next step_all(struct flow *f)
         add_tables(t, 0, t->n);
         return wh_pg_run(&t->o);
     }
-    bool is_about_one_path = f->rc != 0 && f->err.sqlstate[0] && !f->cancel_asked &&
-                             err_code_class(f->rc) == ERR_CLASS_PERMANENT;
-    if (is_about_one_path) {
+    if (is_about_a_path(f)) {
         return flow_goto(f, TABLES_ONE);
     }
     if (wh_pg_failed(&t->o, TABLES_END)) {
@@ -79,9 +86,7 @@ static enum flow_next step_one(struct flow *f)
 {
     struct op_tables *t = tables_of(f);
     if (!f->entered) {
-        bool is_about_it = f->rc != 0 && f->err.sqlstate[0] && !f->cancel_asked &&
-                           err_code_class(f->rc) == ERR_CLASS_PERMANENT;
-        if (is_about_it) {
+        if (is_about_a_path(f)) {
             t->o.op->facts.schema_errors[t->at] = arena_strdup(t->o.arena, err_text(&f->err));
         } else if (wh_pg_failed(&t->o, TABLES_END)) {
             return FLOW_AGAIN;

@@ -236,16 +236,24 @@ static void take_answers(struct flow_load *f, const struct load_ask *ask)
     }
 }
 
+/* A session that was refused (class 28) or a database that is not there says nothing about the SQL.
+ */
+static bool is_about_the_text(const struct flow *flow)
+{
+    const char *state = flow->err.sqlstate;
+    return state[0] && flow->rc != ERR_WH_CONNECT && flow->rc != ERR_WH_LOST &&
+           strncmp(state, "28", 2) != 0 && strncmp(state, "3D", 2) != 0;
+}
+
 static enum flow_next step_ask(struct flow *flow)
 {
     struct flow_load *f = of(flow);
     if (!flow->entered) {
         const struct load_ask *ask = &f->asks[f->at_ask];
-        bool spoke = flow->rc == 0 || (ask->is_sql && flow->err.sqlstate[0] &&
-                                       flow->rc != ERR_WH_CONNECT && flow->rc != ERR_WH_LOST);
+        bool spoke = flow->rc == 0 || (ask->is_sql && is_about_the_text(flow));
         if (!spoke) {
-            return flow_fail(flow, LOAD_END, flow->rc, "package '%s': connection '%s': %s",
-                             f->package, ask->connection, err_text(&flow->err));
+            return flow_fail(flow, LOAD_END, flow->rc, "package '%s': %s", f->package,
+                             err_text(&flow->err));
         }
         take_answers(f, ask);
         f->at_ask++;

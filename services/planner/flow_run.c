@@ -156,8 +156,7 @@ static void ask_failed(struct flow_run *f, const char *connection, int code, con
         if (f->wanted[i] && !f->states[i].asked &&
             strcmp(plan->targets[i].connection, connection) == 0) {
             f->states[i].asked = true;
-            f->states[i].error =
-                arena_printf(&f->flow.arena, "connection '%s': %s", connection, text);
+            f->states[i].error = arena_strdup(&f->flow.arena, text); /* names the connection */
             f->states[i].error_code = code;
         }
     }

@@ -252,6 +252,9 @@ void held_pulls_fail(struct planner *p);
 /* Unpacks a request or answers ERR_BUS_FRAME and returns NULL. */
 void *serve_unpack(struct bus_request *r, const ProtobufCMessageDescriptor *d);
 void serve_reply_json(struct bus_request *r, json_t *v);
+/* Answers with an error that people decide about, a transient one too: the bus of the caller does
+ * not ask again by itself, as each time would be a whole load. */
+void serve_reply_final(struct bus_request *r, int code, const char *text);
 /* Environment and unit by name, or answers 404 and returns NULL. */
 struct planner_environment *serve_environment(struct planner *p, struct bus_request *r,
                                               const char *name);

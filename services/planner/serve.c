@@ -20,6 +20,13 @@ void serve_reply_json(struct bus_request *r, json_t *v)
     bus_reply(r, &rep.base);
 }
 
+#define NOT_BY_ITSELF_MS 60000 /* longer than any call waits, so the caller hears at once */
+void serve_reply_final(struct bus_request *r, int code, const char *text)
+{
+    bool is_transient = err_code_class(code) == ERR_CLASS_TRANSIENT;
+    bus_reply_error(r, code, text, is_transient ? NOT_BY_ITSELF_MS : 0);
+}
+
 struct planner_environment *serve_environment(struct planner *p, struct bus_request *r,
                                               const char *name)
 {

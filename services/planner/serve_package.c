@@ -13,7 +13,7 @@ static void on_loaded(struct load_request *l)
 {
     struct package_call *c = l->data;
     if (l->rc) {
-        bus_reply_error(c->r, l->rc, err_text(&l->err), 0);
+        serve_reply_final(c->r, l->rc, err_text(&l->err));
     } else if (c->r->kind == BUS_PUBLISH) {
         Kiln__PublishRep rep = KILN__PUBLISH_REP__INIT;
         rep.package_json = bus_str(l->package_json);

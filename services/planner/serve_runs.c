@@ -303,7 +303,7 @@ static void on_preview(struct run_preview *v)
 {
     struct bus_request *r = v->data;
     if (v->rc) {
-        bus_reply_error(r, v->rc, err_text(&v->err), 0);
+        serve_reply_final(r, v->rc, err_text(&v->err));
     } else {
         serve_reply_json(r, v->json);
     }

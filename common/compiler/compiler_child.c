@@ -83,6 +83,14 @@ void compiler_child_lost(struct compiler_child *c, const char *why)
     compiler_dispatch(c->pool);
 }
 
+void compiler_child_refused(struct compiler_child *c, const char *why)
+{
+    c->pool->no_snapshot = true;
+    log_info("compiler.no_snapshot", "pid=%d why=%s", c->process.pid, log_q(why));
+    compiler_child_kill(c);
+    compiler_child_start(c->pool);
+}
+
 static void take_frame(struct compiler_child *c, struct slice packed)
 {
     Kiln__Mc__Frame *f =

@@ -35,6 +35,7 @@ struct compiler_child {
     bool retiring;              /* grown too large: ended when its substitute answers */
     bool hung_up;               /* the channel is at its end: no more calls */
     bool spawned;               /* `process` is a handle */
+    bool from_snapshot;         /* started from the bundle's snapshot */
     bool exited;                /* or never ran: nothing to kill */
     bool closing;               /* handles are being closed */
     unsigned handles;           /* uv handles that are not closed yet */
@@ -100,6 +101,7 @@ struct compiler_pool {
     struct ms replace_at;  /* no child is replaced for its size before this */
     struct ms replace_gap; /* grows while replacing does not help */
     bool start_failed;     /* the last child did not come up */
+    bool no_snapshot;      /* this Node does not take the one beside the bundle */
     bool fresh_why;        /* `why` was not told yet */
     enum { TOLD_NOTHING, TOLD_READY, TOLD_DOWN } told;
     char *why; /* owned; why no child answers, NULL while all is well */
@@ -149,6 +151,8 @@ void compiler_kept_fini(struct compiler_pool *p);
 
 /* compiler_child.c */
 void compiler_child_start(struct compiler_pool *p); /* failures arrive like the end of a child */
+/* Its Node did not take the snapshot: another one starts from the bundle, and all that follow. */
+void compiler_child_refused(struct compiler_child *c, const char *why);
 /* Sends a frame and waits for its answer in `state`. load_id (may be NULL) is copied. */
 void compiler_child_ask(struct compiler_child *c, enum compiler_child_state state, char *kind,
                         ProtobufCBinaryData payload, const char *load_id, struct ms span);

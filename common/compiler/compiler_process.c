@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_MAX_LEN 1000 /* of standard error; the rest of a line is a line of its own */
@@ -121,6 +122,10 @@ static void on_child_exit(uv_process_t *process, int64_t status, int signum)
         return;
     }
     auto_free char *why = describe_end(c, status, signum);
+    if (c->state == CHILD_STARTING && c->from_snapshot) {
+        compiler_child_refused(c, why);
+        return;
+    }
     compiler_child_lost(c, why);
 }
 
@@ -184,13 +189,40 @@ static int spawn(struct compiler_child *c, char *self, char **args, struct err *
     return uv_read_start((uv_stream_t *)&c->errors, on_alloc, on_stderr);
 }
 
+/* The engine's state after it had read and warmed the bundle, made from it: x.blob beside x.js.
+ * NULL when there is none, or one of an earlier bundle. */
+static char *find_snapshot(const char *bundle)
+{
+    struct stat made, from;
+    size_t len = strlen(bundle);
+    if (len < 3 || strcmp(bundle + len - 3, ".js") != 0) {
+        return NULL;
+    }
+    auto_free char *path = xasprintf("%.*s.blob", (int)(len - 3), bundle);
+    bool fits = stat(path, &made) == 0 && S_ISREG(made.st_mode) && access(path, R_OK) == 0 &&
+                stat(bundle, &from) == 0 && made.st_mtime >= from.st_mtime;
+    return fits ? xstrdup(path) : NULL;
+}
+
 static int spawn_node(struct compiler_child *c, char *self, char *node, char *bundle, struct err *e)
 {
     char child[] = "--compiler-child", permission[] = "--experimental-permission",
          quiet[] = "--no-warnings";
     auto_free char *heap = xasprintf("--max-old-space-size=%lld", (long long)c->pool->heap_mb);
     auto_free char *read = xasprintf("--allow-fs-read=%s", bundle);
-    char *args[] = {self, child, node, heap, permission, read, quiet, bundle, NULL};
+    auto_free char *snapshot = c->pool->no_snapshot ? NULL : find_snapshot(bundle);
+    auto_free char *from = snapshot ? xasprintf("--snapshot-blob=%s", snapshot) : NULL;
+    char *args[] = {self,
+                    child,
+                    node,
+                    heap,
+                    permission,
+                    read,
+                    quiet,
+                    from ? from : bundle,
+                    from ? bundle : NULL,
+                    NULL};
+    c->from_snapshot = from != NULL;
     return spawn(c, self, args, e);
 }
 

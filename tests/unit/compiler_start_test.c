@@ -138,6 +138,33 @@ START_TEST(bundle_that_throws_is_told_with_its_own_words)
 }
 END_TEST
 
+/* The fake compiler and, beside it, what is no snapshot. */
+static void write_bundle(const char *bundle, const char *snapshot)
+{
+    auto_free char *from =
+        xasprintf("%s/tests/support/fake_compiler.js", getenv("KILN_SOURCE_DIR"));
+    auto_free char *command =
+        xasprintf("cp '%s' '%s' && echo 'no snapshot' >'%s'", from, bundle, snapshot);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(snapshot_that_node_does_not_take_costs_a_start_and_no_word)
+{
+    auto_free char *bundle = xasprintf("/tmp/kiln-with-snapshot-%d.js", (int)getpid());
+    auto_free char *snapshot = xasprintf("/tmp/kiln-with-snapshot-%d.blob", (int)getpid());
+    write_bundle(bundle, snapshot);
+
+    pool_open_ready(&f, (struct compiler_settings){.bundle = bundle, .children = 1});
+
+    ck_assert_int_eq(f.down_calls, 0);
+    ck_assert_uint_eq(pool_stats(&f).started, 2);
+    ck_assert_uint_eq(pool_stats(&f).died, 0);
+    pool_shut(&f);
+    (void)unlink(bundle);
+    (void)unlink(snapshot);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("start of compiler children");
@@ -147,6 +174,7 @@ static Suite *suite(void)
     tcase_add_test(bare, missing_node_bundle_or_launcher_is_told_in_one_sentence);
     tcase_add_test(bare, old_node_is_told_by_its_version);
     tcase_add_test(bare, bundle_that_throws_is_told_with_its_own_words);
+    tcase_add_test(bare, snapshot_that_node_does_not_take_costs_a_start_and_no_word);
     suite_add_tcase(s, bare);
     TCase *one = tcase_create("one child");
     tcase_add_checked_fixture(one, setup_one, teardown);

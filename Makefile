@@ -17,7 +17,7 @@ demo: build
 	@examples/flights/demo.sh
 
 test: build
-	@deploy/setup.sh test
+	@deploy/setup.sh test demo data
 	@tools/test.sh
 
 lint: setup

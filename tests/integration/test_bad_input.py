@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from servers import PgServer, Proc, binary, free_port, wait_for
+from servers import PgServer, Proc, binary, wait_for
 from trio import BY_REGION, ENV, ORDERS, Trio, sign_standard, with_manifest, zip_of
 from trio_fixtures import publish, shop
 
@@ -76,17 +76,25 @@ def test_a_model_that_does_not_compile_names_file_line_and_word_and_the_old_one_
     still_serves(kiln, package)
 
 
-@pytest.mark.parametrize("text, says", [
-    ("{ not json", "publisher.config.json"),
-    ('{"environments": {}}', "environments"),
-    ('{"environments": [{"name": "e", "connections": [{"name": "c", "type": "postgres", "postgresConnection": {"host": "${KT_UNSET_NAME}"}}]}]}', "KT_UNSET_NAME"),
-], ids=["no JSON", "no array", "unset variable"])
-def test_a_broken_configuration_is_told_in_the_status_and_the_services_run(text, says):
-    with Trio(config_text=text, builders=0, gateway_env={"KILN_COMPILER_CHILDREN": "1"}) as own:
-        errors = wait_for(lambda: own.json("GET", "status").get("loadErrors"), 10, "the status tells")
-        assert any(says in e["message"] for e in errors), errors
+BROKEN_CONFIGS = {
+    "{ not json": "publisher.config.json",
+    '{"environments": {}}': "environments",
+    '{"environments": [{"name": "e", "connections": [{"name": "c", "type": "postgres", "postgresConnection": {"host": "${KT_UNSET_NAME}"}}]}]}':
+        "KT_UNSET_NAME",
+}
+
+
+def test_a_broken_configuration_is_told_in_the_status_and_the_services_run_on_with_what_they_had():
+    with Trio(packages={"shop": shop("conf")}, builders=0, gateway_env={"KILN_COMPILER_CHILDREN": "1"}) as own:
+        wait_for(lambda: own.call("GET", own.package_path()).status_code == 200, 20, "the package is loaded")
+        for text, says in BROKEN_CONFIGS.items():
+            own.config.write_text(text)
+            own.procs["planner"].restart()
+            errors = wait_for(lambda: own.json("GET", "status").get("loadErrors"), 20, f"the status tells of {text}")
+            wait_for(lambda: any(says in e["message"] for e in own.json("GET", "status").get("loadErrors", [])), 20, f"{says} in {errors}")
+            assert own.query(COUNT).rows == [{"orders_n": ORDERS}]
         own.json("POST", "environments", json={"name": "made", "readme": ""})
-        assert [e["name"] for e in own.json("GET", "environments")] == ["made"]
+        assert {ENV, "made"} == {e["name"] for e in own.json("GET", "environments")}
 
 
 @pytest.mark.parametrize("program, env, says", [
@@ -194,7 +202,9 @@ source: by_given is orders -> {{ where: qty > $cut; group_by: qty; aggregate: or
     run = kiln.materialize(name)
     assert (run["metadata"]["sourcesBuilt"], run["metadata"]["sourcesRefused"]) == (2, 1)
     answer = kiln.query("run: by_given -> { aggregate: kinds is count() }", package=name, givens={"cut": 3})
-    assert (answer.served, answer.reason, answer.rows) == ("live", "given_in_persisted_query", [{"kinds": 3}]) or answer.rows == [{"kinds": 3}]
+    assert (answer.served, answer.reason, answer.rows) == ("live", "given_in_persisted_query", [{"kinds": 3}])
+    without = kiln.post_query("run: by_given -> { aggregate: kinds is count() }", package=name)
+    assert without.status_code == 400 and "'cut' has no value" in without.json()["message"], without.text
     still_serves(kiln, name)
 
 
@@ -269,7 +279,7 @@ def test_a_hanging_compiler_child_costs_one_query_its_time_and_is_replaced(serve
     still_serves(kiln, package)  # compiled before: no child on its path
     assert time.monotonic() - began < 2
     r = kiln.post_query("run: daily -> { aggregate: hung is orders_n }", package=package)
-    assert r.status_code in (200, 503, 504) and time.monotonic() - began < 15, r.text
+    assert r.status_code == 504 and "5000 ms" in r.json()["message"] and time.monotonic() - began < 15, r.text
     wait_for(lambda: kiln.post_query("run: daily -> { aggregate: later is orders_n }", package=package).status_code == 200, 20, "a new child compiles")
     assert not set(children) & set(kiln.compiler_children("gateway-1"))
 
@@ -373,29 +383,16 @@ def test_a_model_with_access_rules_does_not_load(kiln, name):
 
 
 # ---- ports ----
-@pytest.mark.parametrize("program", ["planner", "gateway-1"])
-def test_a_taken_port_ends_the_program_with_its_number_and_a_remedy(kiln, program):
-    taken = kiln.ports[program]
-    old = kiln.procs[program]
-    own = kiln.dir / f"second-{program}"
+@pytest.mark.parametrize("program, moved", [("planner", ("ipc:", "store")), ("gateway-1", ()), ("planner", ("store",))],
+                         ids=["webhook port", "gateway's port", "bus address"])
+def test_a_taken_address_ends_the_program_with_its_name_and_a_remedy(kiln, name, program, moved):
+    old, own = kiln.procs[program], kiln.dir / name
     own.mkdir()
-    env = {**kiln.env, "KILN_BUS_CALL": f"ipc://{own}/call", "KILN_BUS_EVENT": f"ipc://{own}/event", "KILN_INSTANCE": "second", "KILN_STATE_DIR": str(own)}
-    with Proc("second", old.argv[:1] + [a.replace(str(kiln.dir), str(own)) if "store" in a else a for a in old.argv[1:]], env=env, cwd=own, logs=own) as second:
-        assert second.wait(20) not in (0, None)
-        assert str(taken) in second.err() + second.out(), second.last_words()
-        assert "in use" in (second.err() + second.out()).lower() or "taken" in (second.err() + second.out()).lower()
+    argv = [a.replace(str(kiln.dir), str(own)) if any(m in a for m in moved) else a for a in old.argv[1:]]
+    env = {**kiln.env, "KILN_INSTANCE": "another", "KILN_STATE_DIR": str(own)}
+    with Proc("another", old.argv[:1] + argv, env=env, cwd=own, logs=own) as another:
+        assert another.wait(20) not in (0, None)
+        said = another.err() + another.out()
+    taken = f"{kiln.dir}/call" if moved == ("store",) else str(kiln.ports[program])
+    assert taken in said and ("in use" in said or "taken" in said), said
     assert old.alive and kiln.is_ready(program)
-
-
-def test_a_second_planner_on_the_same_store_stands_by_and_takes_over(kiln):
-    """Not bad input, but what a careless start must not break: one planner decides at a time."""
-    own = kiln.dir / "standby"
-    own.mkdir(exist_ok=True)
-    port = free_port()
-    env = {**kiln.env, "KILN_BUS_CALL": f"ipc://{own}/call", "KILN_BUS_EVENT": f"ipc://{own}/event", "KILN_INSTANCE": "planner-2"}
-    with Proc("standby", [binary("kiln-planner"), "--webhook-listen", f"127.0.0.1:{port}", "--package-store", kiln.dir / "packages.store"],
-              env=env, cwd=own, logs=own) as standby:
-        wait_for(lambda: standby.said("leader") or standby.said("stand"), 15, "it says that it waits")
-        r = kiln.session.get(f"http://127.0.0.1:{port}/readyz", timeout=5)
-        assert r.status_code == 503
-        assert kiln.is_ready("planner")

@@ -1,8 +1,11 @@
 """Losing Redis, planner or both: queries go on from tables (design.md 3; protocol.md 6)."""
+import concurrent.futures
+
 import pytest
+import requests
 
 from servers import wait_for
-from trio import BY_REGION, ORDERS, Trio
+from trio import BY_REGION, ORDERS, Trio, gated
 from trio_fixtures import shop
 
 
@@ -34,21 +37,27 @@ def test_without_redis_queries_are_baked_and_a_new_binding_still_arrives(kiln):
     wait_for(lambda: kiln.redis.command("KEYS", "kiln:*"), 10, "the sets are written again into an empty Redis")
 
 
-def test_without_the_planner_queries_are_baked_and_changes_are_503_with_a_remedy(kiln):
+def test_without_the_planner_queries_are_baked_and_a_change_waits_for_it(kiln):
+    runs = len(kiln.runs())
     kiln.procs["planner"].kill9()
     try:
         is_baked(kiln)
         is_baked(kiln, "run: daily -> { group_by: sold_on; aggregate: orders_n }")  # compiled now
-        r = kiln.call("POST", kiln.package_path("shop", "/materializations"), json={}, timeout=60)
-        assert r.status_code == 503 and "planner" in r.json()["message"], r.text
-        status = kiln.json("GET", "status")
-        assert status["environments"][0]["packages"][0]["manifestBindingStatus"] == "bound"
-        assert status["gateway"]["plannerAnswers"] is False
-        assert kiln.binding() == ("bound", 2)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(requests.post, kiln.url() + "/api/v0/" + kiln.package_path("shop", "/materializations"), json={}, timeout=60)
+            status = kiln.json("GET", "status")
+            assert status["environments"][0]["packages"][0]["manifestBindingStatus"] == "bound"
+            assert status["gateway"]["plannerAnswers"] is False and "planner" in status["loadErrors"][0]["message"]
+            assert kiln.binding() == ("bound", 2)
+            assert kiln.call("GET", kiln.package_path("shop", "/models")).status_code == 200
+            kiln.procs["planner"].start()
+            made = asked.result()
+        assert made.status_code == 201, made.text
     finally:
-        kiln.procs["planner"].start()
+        if not kiln.procs["planner"].alive:
+            kiln.procs["planner"].start()
     kiln.wait_ready()
-    assert kiln.materialize()["metadata"]["sourcesReused"] == 2
+    assert kiln.wait_run(made.json()["id"])["metadata"]["sourcesReused"] == 2 and len(kiln.runs()) == runs + 1
 
 
 def test_a_gateway_started_without_planner_and_redis_serves_what_it_last_served(kiln):
@@ -89,3 +98,23 @@ def test_a_restored_redis_with_older_sets_does_not_turn_a_gateway_back(kiln):
     is_baked(kiln)
     assert kiln.query(BY_REGION).headers["Kiln-Epoch"] == new
     wait_for(lambda: kiln.redis.command("GET", key)[:20] > old[:20], 15, "the newer set is written over it again")
+
+
+def test_a_planner_that_stands_by_takes_over_and_ends_the_run_that_the_first_one_began():
+    files = shop("standby")
+    files["shop.malloy"] += gated("standby_slow", 7401)
+    with Trio(packages={"shop": files}, planners=2, gateway_env={"KILN_COMPILER_CHILDREN": "1"}) as own:
+        assert own.session.get(own.url("planner-2") + "/readyz", timeout=5).status_code == 503, "one planner decides at a time"
+        wait_for(lambda: own.call("GET", own.package_path()).status_code == 200, 20, "the package is loaded")
+        with own.gate(7401) as waiting:
+            run = own.create_run()
+            wait_for(waiting, 20, "the build waits at its gate")
+            own.procs["planner"].kill9()
+            wait_for(lambda: own.is_ready("planner-2"), 20, "the second planner took over")
+        ended = own.wait_run(run["id"])
+        assert ended["metadata"]["sourcesBuilt"] == 3
+        is_baked(own)
+        own.procs["planner"].start()
+        wait_for(lambda: own.procs["planner"].out().count("service.started") + own.procs["planner"].err().count("service.started") == 2, 20, "the first one is back")
+        assert own.materialize()["metadata"]["sourcesReused"] == 3
+        assert own.is_ready("planner-2") and not own.is_ready("planner"), "who took over goes on"

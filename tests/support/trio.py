@@ -137,7 +137,7 @@ class Answer:
 
 
 class Trio:
-    def __init__(self, packages=None, builders=1, gateways=1, lease="10s", sweep_every="1h", sweep_age=None, secret=WEBHOOK_SECRET, env=None,
+    def __init__(self, packages=None, builders=1, gateways=1, planners=1, lease="10s", sweep_every="1h", sweep_age=None, secret=WEBHOOK_SECRET, env=None,
                  planner_env=None, builder_env=None, gateway_env=None, pg_tcp=False, connections=None, config_text=None, seed=SEED,
                  wait_ready=True):
         """packages: name -> {path: text}, all in one environment. connections: instead of the one named wh. config_text: the whole
@@ -160,15 +160,19 @@ class Trio:
                 self.write_package(name, files)
             self.config = self.dir / "publisher.config.json"
             self.config.write_text(config_text if config_text is not None else self._config(connections))
+            calls = [f"ipc://{self.dir}/call{'' if i == 1 else i}" for i in range(1, planners + 1)]
             self.env = {"KILN_SECRET_KEY": secrets.token_hex(32), "KILN_BUS_KEY": secrets.token_hex(32), "KILN_STORE_URL": self.pg.url("kiln"),
-                        "KILN_BUS_CALL": f"ipc://{self.dir}/call", "KILN_BUS_EVENT": f"ipc://{self.dir}/event",
+                        "KILN_BUS_CALL": ",".join(calls), "KILN_BUS_EVENT": f"ipc://{self.dir}/event",
                         "KILN_REDIS": self.redis.address, "KILN_COMPILER": str(build_dir() / "bin/kiln-compiler.js"),
                         "KILN_LOG_FORMAT": "text", "KILN_LEASE": lease, "KILN_SWEEP_EVERY": sweep_every, "KILN_SWEEP_AGE": sweep_age,
                         "KILN_WEBHOOK_SECRET": secret, "http_proxy": None, **(env or {})}
             self.logs = self.dir / "log"
             self.logs.mkdir()
-            self.planner = self._add("planner", ["kiln-planner", "--instance", "planner-1", "--webhook-listen", f"127.0.0.1:{self._port('planner')}",
-                                                 "--publisher-config", self.config, "--package-store", self.dir / "packages.store"], planner_env)
+            for i, call in enumerate(calls, 1):
+                name = "planner" if i == 1 else f"planner-{i}"
+                self._add(name, ["kiln-planner", "--instance", f"planner-{i}", "--webhook-listen", f"127.0.0.1:{self._port(name)}",
+                                 "--publisher-config", self.config, "--package-store", self.dir / "packages.store", "--bus-call", call,
+                                 "--bus-event", f"ipc://{self.dir}/event{'' if i == 1 else i}"], planner_env)
             for i in range(1, builders + 1):
                 self._add(f"builder-{i}", ["kiln-builder", "--instance", f"builder-{i}", "--health-listen",
                                            f"127.0.0.1:{self._port(f'builder-{i}')}"], builder_env)
@@ -214,7 +218,8 @@ class Trio:
             return False
 
     def wait_ready(self, *names, seconds=30):
-        for name in names or self.procs:
+        """Of several planners one serves and the others stand by: only the first is waited for unless named."""
+        for name in names or [n for n in self.procs if not n.startswith("planner-")]:
             wait_for(lambda n=name: self.is_ready(n), seconds, f"{name} is ready")
 
     def stop_all(self):

@@ -7,7 +7,7 @@ const {startupSnapshot} = require('v8');
 const {FrameReader, framed} = require('./frame');
 const messages = require('./messages');
 const {Server} = require('./server');
-const {warm} = require('./warm');
+const {warmSnapshot} = require('./warm_snapshot');
 
 const CHANNEL = 3;
 
@@ -26,8 +26,8 @@ function openChannel() {
     }
 }
 
-function serve() {
-    const server = new Server(process.env.KILN_COMPILER_VERSION);
+function serve(isWarm) {
+    const server = new Server(process.env.KILN_COMPILER_VERSION, isWarm);
     const channel = openChannel();
     let turn = Promise.resolve();
 
@@ -57,8 +57,8 @@ function serve() {
 }
 
 if (startupSnapshot.isBuildingSnapshot()) {
-    startupSnapshot.setDeserializeMainFunction(serve);
-    warm();
+    startupSnapshot.setDeserializeMainFunction(() => serve(true));
+    warmSnapshot().catch(e => die(e.stack));
 } else {
-    serve();
+    serve(false);
 }

@@ -11,8 +11,9 @@ const {describeModel} = require('./describe');
 const {warm} = require('./warm');
 
 class Server {
-    constructor(version) {
+    constructor(version, isWarm = false) {
         this.version = version;
+        this.warm = isWarm && Promise.resolve();
         this.loads = new Map();
     }
 

@@ -13,8 +13,11 @@ struct compiler_settings {
     int64_t rss_limit_mb;   /* replaced between two requests above it; 0: 256 */
     unsigned max_waiting;   /* more fail with ERR_COMPILER_BUSY; 0: 64 */
     const char *self;       /* our own executable: children start as `self --compiler-child node ..` (sandbox launcher) */
+    struct ms start_after;  /* children start at the first call, without one after so long; 0: at once */
 };
-/* Starts all children at once (on a thread that lives as long as the process: they die with it); `on_ready` runs when the first has answered hello (again after a full outage). */
+/* Starts one child, the others when it answers, so that they do not slow it down (on a thread that lives as long as the process: they die with it);
+ * `on_ready` runs when the first has answered hello (again after a full outage). Beside the bundle x.js may lie x.blob, a snapshot of it made by the very
+ * same Node: children start from that, and from the bundle once one was refused. */
 struct compiler_pool *compiler_pool_new(struct loop *l, const struct compiler_settings *s,
                                         void (*on_ready)(void *data, bool ready, const char *why), void *data) MUST_USE;
 void compiler_pool_close(struct compiler_pool *p, void (*done)(void *data), void *data);

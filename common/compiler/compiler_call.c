@@ -297,6 +297,7 @@ void compiler_call_start(struct compiler_pool *p, struct compiler_call *c)
                           job->kind, job->payload.len, COMPILER_FRAME_MAX - 1024);
         return;
     }
+    compiler_pool_wake(p);
     enqueue_last(job);
     compiler_dispatch(p);
     if (p->stats.waiting > p->max_waiting && job->queued) {

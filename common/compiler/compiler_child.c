@@ -69,9 +69,21 @@ void compiler_child_kill(struct compiler_child *c)
     }
 }
 
+static void refuse_snapshot(struct compiler_child *c, const char *why)
+{
+    c->pool->no_snapshot = true;
+    log_warn("compiler.no_snapshot", "pid=%d why=%s", c->process.pid, log_q(why));
+    compiler_child_kill(c);
+    compiler_child_start(c->pool);
+}
+
 void compiler_child_lost(struct compiler_child *c, const char *why)
 {
     bool starting = c->state == CHILD_STARTING;
+    if (starting && c->from_snapshot) {
+        refuse_snapshot(c, why);
+        return;
+    }
     struct compiler_job *job = compiler_job_detach(c);
     c->pool->stats.died++;
     log_warn("compiler.lost", "pid=%d why=%s", c->process.pid, log_q(why));
@@ -81,14 +93,6 @@ void compiler_child_lost(struct compiler_child *c, const char *why)
         compiler_job_retry(job, why);
     }
     compiler_dispatch(c->pool);
-}
-
-void compiler_child_refused(struct compiler_child *c, const char *why)
-{
-    c->pool->no_snapshot = true;
-    log_info("compiler.no_snapshot", "pid=%d why=%s", c->process.pid, log_q(why));
-    compiler_child_kill(c);
-    compiler_child_start(c->pool);
 }
 
 static void take_frame(struct compiler_child *c, struct slice packed)
@@ -168,6 +172,10 @@ static void on_deadline(struct loop_timer *t)
         compiler_child_lost(c, "the Malloy compiler closed its channel");
         return;
     }
+    if (c->state == CHILD_STARTING && c->from_snapshot) {
+        compiler_child_lost(c, "it did not answer in time");
+        return;
+    }
     compiler_answer_late(c);
 }
 
@@ -186,10 +194,11 @@ void compiler_child_start(struct compiler_pool *p)
         rc = uv_read_start((uv_stream_t *)&c->channel, on_alloc, on_read);
         must(rc == 0);
         compiler_child_ask(c, CHILD_STARTING, kind_hello, (ProtobufCBinaryData){0}, NULL,
-                           MS(COMPILER_HELLO_MS));
+                           c->from_snapshot ? p->thaw_span : MS(COMPILER_HELLO_MS));
         return;
     }
     c->exited = true;
+    c->from_snapshot = false; /* it is not to blame */
     compiler_child_lost(c, err_text(&e));
 }
 

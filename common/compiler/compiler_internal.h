@@ -9,6 +9,7 @@
 
 #define COMPILER_FRAME_MAX (256U << 20) /* bytes; the child holds the same limit */
 #define COMPILER_HELLO_MS 30000         /* a cold start on a machine that is very busy */
+#define COMPILER_THAW_MS 10000          /* the same, of a child that starts from a snapshot */
 #define COMPILER_REPLAY_MS 60000        /* least span of a load sent again, and span of an unload */
 #define COMPILER_CALL_MS 30000          /* span of a call that names none */
 #define COMPILER_PARENT_ENV "KILN_COMPILER_PARENT" /* pid that the launcher must still have */
@@ -102,6 +103,8 @@ struct compiler_pool {
     struct ms replace_gap; /* grows while replacing does not help */
     bool start_failed;     /* the last child did not come up */
     bool no_snapshot;      /* this Node does not take the one beside the bundle */
+    struct ms thaw_span;   /* COMPILER_THAW_MS */
+    bool asleep;           /* no child starts before the first call or `respawn` */
     bool fresh_why;        /* `why` was not told yet */
     enum { TOLD_NOTHING, TOLD_READY, TOLD_DOWN } told;
     char *why; /* owned; why no child answers, NULL while all is well */
@@ -117,6 +120,7 @@ void compiler_pool_note_failure(struct compiler_pool *p, bool starting, const ch
     PRINTF_LIKE(3, 4);
 void compiler_pool_child_ready(struct compiler_child *c, const char *malloy_version);
 void compiler_pool_child_gone(struct compiler_pool *p); /* one was freed */
+void compiler_pool_wake(struct compiler_pool *p);       /* there is a call: children are wanted */
 bool compiler_pool_is_hopeless(
     const struct compiler_pool *p); /* none lives, the last did not start */
 /* The child has nothing to do any more: replaced, ended or given the next call. */
@@ -151,14 +155,13 @@ void compiler_kept_fini(struct compiler_pool *p);
 
 /* compiler_child.c */
 void compiler_child_start(struct compiler_pool *p); /* failures arrive like the end of a child */
-/* Its Node did not take the snapshot: another one starts from the bundle, and all that follow. */
-void compiler_child_refused(struct compiler_child *c, const char *why);
 /* Sends a frame and waits for its answer in `state`. load_id (may be NULL) is copied. */
 void compiler_child_ask(struct compiler_child *c, enum compiler_child_state state, char *kind,
                         ProtobufCBinaryData payload, const char *load_id, struct ms span);
 /* No answer is waited for any more; the job, if any, must be detached. SIGKILL. */
 void compiler_child_kill(struct compiler_child *c);
-/* It ended or talked rubbish: its job is tried again on another child. */
+/* It ended or talked rubbish: its job is tried again on another child. One that was to start from a
+ * snapshot and did not: another one starts from the bundle, and so do all that follow. */
 void compiler_child_lost(struct compiler_child *c, const char *why);
 int64_t compiler_child_rss_mb(const struct compiler_child *c); /* 0 when it is not known */
 

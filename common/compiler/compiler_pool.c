@@ -76,9 +76,17 @@ static void on_tell(struct loop_task *t)
     }
 }
 
+/* While none answers, one at a time: more of them would only slow it down. */
+static unsigned count_missing(const struct compiler_pool *p)
+{
+    unsigned wanted = p->asleep ? 0 : count_ready(p) > 0 ? p->n_children : 1;
+    unsigned staying = count_staying(p);
+    return staying < wanted ? wanted - staying : 0;
+}
+
 static void respawn_later(struct compiler_pool *p)
 {
-    if (p->closing || p->respawn.heap_at || count_staying(p) >= p->n_children) {
+    if (p->closing || p->respawn.heap_at || count_missing(p) == 0) {
         return;
     }
     int64_t next = p->backoff.v ? p->backoff.v * 2 : BACKOFF_MIN_MS;
@@ -88,7 +96,7 @@ static void respawn_later(struct compiler_pool *p)
 
 static void start_missing(struct compiler_pool *p)
 {
-    unsigned missing = p->n_children - count_staying(p);
+    unsigned missing = count_missing(p);
     for (unsigned i = 0; i < missing; i++) {
         compiler_child_start(p);
     }
@@ -97,7 +105,15 @@ static void start_missing(struct compiler_pool *p)
 static void on_respawn(struct loop_timer *t)
 {
     struct compiler_pool *p = t->data;
-    if (count_staying(p) < p->n_children) {
+    p->asleep = false;
+    start_missing(p);
+}
+
+void compiler_pool_wake(struct compiler_pool *p)
+{
+    if (p->asleep && !p->closing) {
+        loop_timer_stop(&p->respawn);
+        p->asleep = false;
         start_missing(p);
     }
 }
@@ -159,6 +175,9 @@ void compiler_pool_child_ready(struct compiler_child *c, const char *malloy_vers
     p->start_failed = false;
     loop_defer(p->loop, &p->tell);
     end_retiring(p);
+    if (!p->respawn.heap_at) { /* else they are being waited with */
+        start_missing(p);
+    }
 }
 
 /* Replacing that does not help (a package too large for the limit) must not become all we do. */
@@ -235,7 +254,13 @@ struct compiler_pool *compiler_pool_new(struct loop *l, const struct compiler_se
     loop_task_init(&p->tell, on_tell, p);
     loop_task_init(&p->tidy, compiler_loads_tidy, p);
     loop_timer_init(&p->respawn, l, on_respawn, p);
-    start_missing(p);
+    p->thaw_span = MS(COMPILER_THAW_MS);
+    p->asleep = s->start_after.v > 0;
+    if (p->asleep) {
+        loop_timer_start(&p->respawn, s->start_after);
+    } else {
+        start_missing(p);
+    }
     return p;
 }
 

@@ -40,7 +40,9 @@ static void note_line(struct compiler_child *c, const char *line)
     if (!*line) {
         return;
     }
-    log_warn("compiler.stderr", "pid=%d text=%s", c->process.pid, log_q(line));
+    bool thawing = c->from_snapshot && c->state == CHILD_STARTING; /* fails in one line, of ours */
+    (thawing ? log_debug : log_warn)("compiler.stderr", "pid=%d text=%s", c->process.pid,
+                                     log_q(line));
     bool better = tells_why(line) && !tells_why(c->said);
     if (!*c->said || better) {
         (void)snprintf(c->said, sizeof c->said, "%.250s", line);
@@ -103,11 +105,13 @@ static char *describe_end(const struct compiler_child *c, int64_t status, int si
                          "name its program in the configuration",
                          p->node, c->said);
     }
-    const char *what = c->state == CHILD_STARTING ? "did not start" : "ended";
+    bool starts = c->state == CHILD_STARTING;
+    bool starved = signum == SIGABRT && !(starts && c->from_snapshot);
+    const char *what = starts ? "did not start" : "ended";
     const char *sep = *c->said ? ": " : "";
     if (signum) {
         return xasprintf("the Malloy compiler %s (signal %d%s)%s%s", what, signum,
-                         signum == SIGABRT ? ", its heap may be too small" : "", sep, c->said);
+                         starved ? ", its heap may be too small" : "", sep, c->said);
     }
     return xasprintf("the Malloy compiler %s (exit code %d)%s%s", what, (int)status, sep, c->said);
 }
@@ -122,10 +126,6 @@ static void on_child_exit(uv_process_t *process, int64_t status, int signum)
         return;
     }
     auto_free char *why = describe_end(c, status, signum);
-    if (c->state == CHILD_STARTING && c->from_snapshot) {
-        compiler_child_refused(c, why);
-        return;
-    }
     compiler_child_lost(c, why);
 }
 
@@ -209,20 +209,12 @@ static int spawn_node(struct compiler_child *c, char *self, char *node, char *bu
     char child[] = "--compiler-child", permission[] = "--experimental-permission",
          quiet[] = "--no-warnings";
     auto_free char *heap = xasprintf("--max-old-space-size=%lld", (long long)c->pool->heap_mb);
-    auto_free char *read = xasprintf("--allow-fs-read=%s", bundle);
     auto_free char *snapshot = c->pool->no_snapshot ? NULL : find_snapshot(bundle);
-    auto_free char *from = snapshot ? xasprintf("--snapshot-blob=%s", snapshot) : NULL;
-    char *args[] = {self,
-                    child,
-                    node,
-                    heap,
-                    permission,
-                    read,
-                    quiet,
-                    from ? from : bundle,
-                    from ? bundle : NULL,
-                    NULL};
-    c->from_snapshot = from != NULL;
+    /* Node has the snapshot before it forbids itself to read; only a bundle is read after that. */
+    auto_free char *from = snapshot ? xasprintf("--snapshot-blob=%s", snapshot)
+                                    : xasprintf("--allow-fs-read=%s", bundle);
+    char *args[] = {self, child, node, heap, permission, quiet, from, bundle, NULL};
+    c->from_snapshot = snapshot != NULL;
     return spawn(c, self, args, e);
 }
 

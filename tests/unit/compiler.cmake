@@ -6,6 +6,9 @@ add_dependencies(compiler_test compiler_launcher)
 kiln_test(NAME compiler_start_test SOURCES compiler_start_test.c tests/support/compiler_client.c
     LINKS kiln_compiler)
 add_dependencies(compiler_start_test compiler_launcher)
+kiln_test(NAME compiler_snapshot_test SOURCES compiler_snapshot_test.c tests/support/compiler_client.c
+    LINKS kiln_compiler)
+add_dependencies(compiler_snapshot_test compiler_launcher)
 kiln_test(NAME compiler_loads_test SOURCES compiler_loads_test.c tests/support/compiler_client.c
     LINKS kiln_compiler)
 add_dependencies(compiler_loads_test compiler_launcher)

@@ -138,30 +138,63 @@ START_TEST(bundle_that_throws_is_told_with_its_own_words)
 }
 END_TEST
 
-/* The fake compiler and, beside it, what is no snapshot. */
-static void write_bundle(const char *bundle, const char *snapshot)
+START_TEST(children_start_at_the_first_call_or_after_a_while)
 {
-    auto_free char *from =
-        xasprintf("%s/tests/support/fake_compiler.js", getenv("KILN_SOURCE_DIR"));
-    auto_free char *command =
-        xasprintf("cp '%s' '%s' && echo 'no snapshot' >'%s'", from, bundle, snapshot);
-    ck_assert_int_eq(system(command), 0);
-}
-
-START_TEST(snapshot_that_node_does_not_take_costs_a_start_and_no_word)
-{
-    auto_free char *bundle = xasprintf("/tmp/kiln-with-snapshot-%d.js", (int)getpid());
-    auto_free char *snapshot = xasprintf("/tmp/kiln-with-snapshot-%d.blob", (int)getpid());
-    write_bundle(bundle, snapshot);
-
-    pool_open_ready(&f, (struct compiler_settings){.bundle = bundle, .children = 1});
-
-    ck_assert_int_eq(f.down_calls, 0);
-    ck_assert_uint_eq(pool_stats(&f).started, 2);
-    ck_assert_uint_eq(pool_stats(&f).died, 0);
+    struct question q = {.dones = 0};
+    pool_open(&f, (struct compiler_settings){.children = 2, .start_after = MS(60000)});
+    (void)loop_turn(f.loop, MS(1));
+    ck_assert_uint_eq(pool_stats(&f).started, 0);
+    ck_assert_str_eq(question_ask(&q, &f, NULL, "echo early"), "early");
+    turn_until(f.loop, pool_stats(&f).ready == 2);
     pool_shut(&f);
-    (void)unlink(bundle);
-    (void)unlink(snapshot);
+
+    pool_open_ready(&f, (struct compiler_settings){.start_after = MS(1)});
+    ck_assert_uint_eq(pool_stats(&f).started, 1);
+    question_fini(&q);
+    pool_shut(&f);
+}
+END_TEST
+
+START_TEST(pool_can_be_closed_before_its_children_start)
+{
+    pool_open(&f, (struct compiler_settings){.start_after = MS(60000)});
+    pool_shut(&f);
+}
+END_TEST
+
+START_TEST(second_child_starts_when_the_first_answers)
+{
+    pool_open(&f, (struct compiler_settings){.children = 3});
+    ck_assert_uint_eq(pool_stats(&f).started, 1);
+
+    turn_until(f.loop, pool_stats(&f).ready == 1);
+    ck_assert_uint_eq(pool_stats(&f).started, 3);
+    turn_until(f.loop, pool_stats(&f).ready == 3);
+
+    ck_assert_uint_eq(pool_stats(&f).started, 3);
+    ck_assert_int_eq(f.ready_calls, 1);
+    pool_shut(&f);
+}
+END_TEST
+
+START_TEST(second_child_starts_after_the_first_has_failed)
+{
+    auto_free char *once = xasprintf("/tmp/kiln-once-%d", (int)getpid());
+    auto_free char *path = xasprintf("/tmp/kiln-late-node-%d", (int)getpid());
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    (void)fprintf(file, "#!/bin/sh\n[ -e %s ] && exec node \"$@\"\n: >%s; exit 7\n", once, once);
+    (void)fclose(file);
+    ck_assert_int_eq(chmod(path, 0700), 0);
+
+    pool_open_ready(&f, (struct compiler_settings){.children = 2, .node = path});
+    turn_until(f.loop, pool_stats(&f).ready == 2);
+
+    ck_assert_int_eq(f.down_calls, 1);
+    ck_assert_uint_eq(pool_stats(&f).started, 3);
+    pool_shut(&f);
+    (void)unlink(path);
+    (void)unlink(once);
 }
 END_TEST
 
@@ -174,7 +207,10 @@ static Suite *suite(void)
     tcase_add_test(bare, missing_node_bundle_or_launcher_is_told_in_one_sentence);
     tcase_add_test(bare, old_node_is_told_by_its_version);
     tcase_add_test(bare, bundle_that_throws_is_told_with_its_own_words);
-    tcase_add_test(bare, snapshot_that_node_does_not_take_costs_a_start_and_no_word);
+    tcase_add_test(bare, children_start_at_the_first_call_or_after_a_while);
+    tcase_add_test(bare, pool_can_be_closed_before_its_children_start);
+    tcase_add_test(bare, second_child_starts_when_the_first_answers);
+    tcase_add_test(bare, second_child_starts_after_the_first_has_failed);
     suite_add_tcase(s, bare);
     TCase *one = tcase_create("one child");
     tcase_add_checked_fixture(one, setup_one, teardown);

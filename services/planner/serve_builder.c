@@ -163,6 +163,9 @@ static bool pull_try(struct planner *p, struct bus_request *r, size_t slots, boo
         decision_commit(d, NULL, NULL); /* ending a former boot's leases may have made rows */
         return false;
     }
+    if (ans->n == 0) {
+        coord_pull_over(p->coord, r->request_id);
+    }
     decision_commit(d, reply_pull, ans);
     return true;
 }
@@ -189,8 +192,7 @@ void held_pulls_wake(struct planner *p)
     if (!p->open) {
         return;
     }
-    list_for_each(it, &p->held)
-    {
+    list_for_each (it, &p->held) {
         struct held_pull *h = list_entry(it, struct held_pull, link);
         if (pull_try(p, h->r, h->slots, false)) {
             held_end(h);
@@ -200,8 +202,7 @@ void held_pulls_wake(struct planner *p)
 
 void held_pulls_fail(struct planner *p)
 {
-    list_for_each(it, &p->held)
-    {
+    list_for_each (it, &p->held) {
         struct held_pull *h = list_entry(it, struct held_pull, link);
         bus_reply_error(h->r, ERR_NOT_LEADER, "the planner gave its leadership up", 200);
         held_end(h);
@@ -211,11 +212,11 @@ void held_pulls_fail(struct planner *p)
 /* The same builder asking again ends its older question: one held pull per builder is enough. */
 static void drop_older_pull(struct planner *p, const struct bus_request *r)
 {
-    list_for_each(it, &p->held)
-    {
+    list_for_each (it, &p->held) {
         struct held_pull *h = list_entry(it, struct held_pull, link);
         if (strcmp(h->r->instance, r->instance) == 0) {
             Kiln__PullJobRep rep = KILN__PULL_JOB_REP__INIT;
+            coord_pull_over(p->coord, h->r->request_id);
             bus_reply(h->r, &rep.base);
             held_end(h);
         }

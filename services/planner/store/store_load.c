@@ -50,7 +50,8 @@ static const char *const queries[] = {
                  "a.pull_request, a.pull_index, (extract(epoch FROM a.lease_until - "
                  "clock_timestamp()) * 1000)::bigint, "
                  "a.progress, a.error_code, a.error FROM kiln.attempt a WHERE a.job IN (SELECT "
-                 "j.id FROM " LIVE_JOBS ") ORDER BY a.token",
+                 "j.id FROM " LIVE_JOBS ") OR a.token IN (SELECT token FROM kiln.attempt ORDER BY "
+                 "token DESC LIMIT 1000) ORDER BY a.token",
 };
 static const char *const names[] = {
     [NUMBERS] = "k_load_numbers", [UNITS] = "k_load_units",

@@ -2,6 +2,7 @@
 // The compiler child: requests on file descriptor 3, until its peer closes it. It is started from
 // this text, or from a snapshot of the engine that had read and warmed it (node --build-snapshot):
 // the same program, ready after a tenth of the CPU time.
+require('./unique');
 const net = require('net');
 const {startupSnapshot} = require('v8');
 const {FrameReader, framed} = require('./frame');

@@ -5,6 +5,10 @@ const protobuf = require('protobufjs');
 const {FrameReader, framed} = require('../src/frame');
 
 const BUNDLE = process.env.KILN_COMPILER;
+const SNAPSHOT = process.env.KILN_COMPILER_SNAPSHOT; // of the bundle: all tests start from it
+const PROGRAM = SNAPSHOT
+    ? ['--max-old-space-size=256', '--snapshot-blob', SNAPSHOT, BUNDLE]
+    : [BUNDLE];
 const ANSWERS = {
     hello: 'HelloReply',
     needs: 'Needs',
@@ -31,7 +35,7 @@ const plain = (name, bytes) => type(name).toObject(type(name).decode(bytes), {de
 
 class Client {
     constructor(flags = []) {
-        this.child = spawn(process.execPath, [...flags, BUNDLE], {
+        this.child = spawn(process.execPath, [...flags, ...PROGRAM], {
             stdio: ['ignore', 'inherit', 'inherit', 'pipe'],
             env: {},
         });
@@ -110,4 +114,4 @@ function schemaOf(catalog, key) {
 const modelOf = (reply, path) => reply.models.find(m => m.path === path);
 const sourceOf = (model, name) => model.sources.find(s => s.name === name);
 
-module.exports = {Client, load, modelOf, sourceOf};
+module.exports = {Client, PROGRAM, load, modelOf, sourceOf};

@@ -3,7 +3,7 @@
 const {test} = require('node:test');
 const assert = require('node:assert/strict');
 const {spawn} = require('node:child_process');
-const {Client, load} = require('./client');
+const {Client, PROGRAM, load} = require('./client');
 const {files, catalog} = require('./shop');
 const {framed} = require('../src/frame');
 
@@ -62,12 +62,28 @@ test('a frame that is no Frame ends the child', async t => {
 });
 
 test('without its channel it says who starts it', async () => {
-    const child = spawn(process.execPath, [BUNDLE], {stdio: ['ignore', 'ignore', 'pipe'], env: {}});
+    const stdio = ['ignore', 'ignore', 'pipe'];
+    const child = spawn(process.execPath, PROGRAM, {stdio, env: {}});
     let text = '';
     child.stderr.on('data', chunk => (text += chunk));
     const code = await new Promise(done => child.on('close', done));
     assert.equal(code, 1);
     assert.match(text, /file descriptor 3 is no socket/);
+});
+
+test('two children never make the same ids', async t => {
+    const idsOf = async client => {
+        await load(client, {'m.malloy': "source: o is pg.table('shop.orders')"}, catalog);
+        const query = {load_id: 'l1', model: 'm.malloy', text: 'run: o -> { group_by: region }'};
+        const {head_json: head, tail_json: tail} = await client.ask('query', query);
+        return (head + tail).match(/reference_id = [^ ]+/g);
+    };
+    const [one, other] = await Promise.all([idsOf(start(t)), idsOf(start(t))]);
+    assert.ok(one.length > 0);
+    assert.deepEqual(
+        one.filter(id => other.includes(id)),
+        []
+    );
 });
 
 test('a load is gone after unload, and a load sent again replaces it', async t => {

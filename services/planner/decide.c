@@ -14,6 +14,7 @@ struct decision *decision_new(struct planner *p)
 {
     struct decision *d = xcalloc(1, sizeof(*d));
     d->p = p;
+    list_init(&d->link);
     arena_init(&d->arena);
     coord_out_init(&d->out, &d->arena);
     d->op.arena = &d->arena;
@@ -99,8 +100,7 @@ static void tell(struct planner *p, const struct coord_note *n)
     case NOTE_UNIT_REPORTED:
         break;
     }
-    list_for_each(it, &p->waiters)
-    {
+    list_for_each (it, &p->waiters) {
         struct planner_wait *w = list_entry(it, struct planner_wait, link);
         if (note_ends_wait(n, w)) {
             wait_end(w, 0);
@@ -118,37 +118,59 @@ static void rearm_tick(struct planner *p)
     loop_timer_start(&p->tick, ms_max(ms_sub(due, loop_now(p->loop)), MS(1)));
 }
 
+/* The next one in line, if it made no rows: what it speaks of is durable by now. */
+static void tell_next(struct planner *p)
+{
+    struct decision *d =
+        list_empty(&p->deciding) ? NULL : list_entry(p->deciding.next, struct decision, link);
+    if (d && d->out.rows.n == 0) {
+        loop_defer(p->loop, &d->task);
+    }
+}
+
 static void on_committed(struct store_op *op)
 {
     struct decision *d = op->data;
+    struct planner *p = d->p;
     d->rc = op->rc;
     d->err = op->err;
+    list_del(&d->link);
     if (d->rc == 0) {
         for (size_t i = 0; i < d->out.n_notes; i++) {
-            tell(d->p, &d->out.notes[i]);
+            tell(p, &d->out.notes[i]);
         }
+    } else {
+        p->decide_rc = d->rc;
     }
     finish(d);
+    tell_next(p);
+    planner_settle(p);
 }
 
 static void on_nothing_to_commit(struct loop_task *t)
 {
     struct decision *d = container_of(t, struct decision, task);
+    d->op.rc = d->p->decide_rc;
+    if (d->op.rc) {
+        err_set(&d->op.err, d->op.rc, "what this was decided on could not be stored");
+    }
     on_committed(&d->op);
 }
 
 void decision_commit(struct decision *d, void (*done)(struct decision *d), void *data)
 {
+    struct planner *p = d->p;
     d->done = done;
     d->data = data;
     d->op.done = on_committed;
-    rearm_tick(d->p);
+    rearm_tick(p);
+    list_add_tail(&p->deciding, &d->link);
     if (d->out.rows.n == 0) {
         loop_task_init(&d->task, on_nothing_to_commit, d);
-        loop_defer(d->p->loop, &d->task);
+        tell_next(p);
         return;
     }
-    store_commit(d->p->store, &d->op, &d->out.rows);
+    store_commit(p->store, &d->op, &d->out.rows);
 }
 
 static void on_wait_over(struct loop_timer *t)
@@ -162,7 +184,7 @@ void planner_wait_start(struct planner *p, struct planner_wait *w)
     w->p = p;
     list_add_tail(&p->waiters, &w->link);
     loop_timer_init(&w->timer, p->loop, on_wait_over, w);
-    loop_timer_start(&w->timer, w->wait);
+    loop_timer_start(&w->timer, service_is_draining(p->service) ? MS(0) : w->wait);
 }
 
 void planner_wait_cancel(struct planner_wait *w)

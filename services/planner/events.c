@@ -10,6 +10,7 @@ enum { LIST, PICK, LOAD, CREATE, READ_RUN, SETTLE, END };
 
 struct flow_events {
     struct flow flow;
+    struct planner_work work;
     struct planner *p;
     struct store_op op;
     struct store_event *events;
@@ -273,10 +274,11 @@ static void on_end(struct flow *flow)
     bool again = f->again;
     p->events_running = false;
     p->events_flow = NULL;
-    free(f);
     if (again && p->open) {
         loop_defer(p->loop, &p->event_task);
     }
+    planner_work_end(p, &f->work);
+    free(f);
 }
 
 void planner_events_run(struct planner *p)
@@ -294,4 +296,5 @@ void planner_events_run(struct planner *p)
     p->events_flow = f;
     f->flow.on_end = on_end;
     flow_start(&f->flow, &flow_events_type, loop_flows(p->loop), NULL);
+    planner_work_begin(p, &f->work, &f->flow);
 }

@@ -24,6 +24,7 @@ enum {
 
 struct flow_boot {
     struct flow flow;
+    struct planner_work work;
     struct planner *p;
     struct coord *coord;
     struct store_op op;
@@ -60,6 +61,17 @@ static struct store_op *op_of(struct flow_boot *f)
 static enum flow_next lost(struct flow *flow)
 {
     return flow_fail(flow, END, flow->rc, "%s", err_text(&flow->err));
+}
+
+/* Asked before each thing that is begun. */
+static bool is_to_end(const struct flow_boot *f)
+{
+    return service_is_draining(f->p->service);
+}
+
+static enum flow_next give_up(struct flow *flow)
+{
+    return flow_fail(flow, END, ERR_SHUTDOWN, "the planner is to end");
 }
 
 static enum flow_next step_wipe(struct flow *flow)
@@ -152,6 +164,9 @@ static enum flow_next step_restore(struct flow *flow)
         f->at++;
         return flow_goto(flow, RESTORE);
     }
+    if (is_to_end(f)) {
+        return give_up(flow);
+    }
     while (f->at < f->n && f->units[f->at].load == 0) {
         f->at++;
     }
@@ -230,6 +245,9 @@ static enum flow_next step_started(struct flow *flow)
 {
     struct flow_boot *f = of(flow);
     struct planner *p = f->p;
+    if (is_to_end(f)) {
+        return give_up(flow);
+    }
     if (flow->entered) {
         p->coord = f->coord;
         f->coord = NULL;
@@ -256,6 +274,9 @@ static enum flow_next step_seed_environment(struct flow *flow)
 {
     struct flow_boot *f = of(flow);
     if (flow->entered) {
+        if (is_to_end(f)) {
+            return give_up(flow);
+        }
         if (f->at_environment >= f->config.n) {
             return flow_goto(flow, END);
         }
@@ -286,6 +307,9 @@ static enum flow_next step_seed_connection(struct flow *flow)
         catalog_put_connection(f->p, &f->row_connection);
         f->at_item++;
         return flow_goto(flow, SEED_CONNECTION);
+    }
+    if (is_to_end(f)) {
+        return give_up(flow);
     }
     struct err e = {0};
     for (; f->at_item < c->n_connections; f->at_item++) {
@@ -322,6 +346,9 @@ static enum flow_next step_seed_package(struct flow *flow)
     if (!flow->entered) {
         f->at_item++;
         return flow_goto(flow, SEED_PACKAGE);
+    }
+    if (is_to_end(f)) {
+        return give_up(flow);
     }
     for (; f->at_item < c->n_packages; f->at_item++) {
         const struct config_package *k = &c->packages[f->at_item];
@@ -379,7 +406,7 @@ static const struct flow_step steps[] = {
                          FLOW_TO(SEED_CONNECTION) | FLOW_TO(SEED_PACKAGE) | FLOW_TO(END), 0, NULL,
                          "", true},
     [SEED_PACKAGE] = {"SEED_PACKAGE", step_seed_package,
-                      FLOW_TO(SEED_PACKAGE) | FLOW_TO(SEED_ENVIRONMENT), 0, NULL,
+                      FLOW_TO(SEED_PACKAGE) | FLOW_TO(SEED_ENVIRONMENT) | FLOW_TO(END), 0, NULL,
                       "each package is loaded", true},
     [END] = {"END", step_end, 0, 0, NULL, "", false},
 };
@@ -390,7 +417,9 @@ static void on_end(struct flow *flow)
     struct flow_boot *f = of(flow);
     struct planner *p = f->p;
     p->boot_flow = NULL;
-    if (flow->final_rc) {
+    if (flow->final_rc && service_is_draining(p->service)) {
+        log_info("planner.boot_ended", "reason=%s", "shutdown");
+    } else if (flow->final_rc) {
         log_error("planner.boot_failed", "rc=%s error=%s", err_code_name(flow->final_rc),
                   log_q(err_text(&flow->err)));
         service_fail(p->service, 1, "the planner cannot start serving: %s", err_text(&flow->err));
@@ -398,6 +427,7 @@ static void on_end(struct flow *flow)
         p->booted = true;
         health_set(p->service, "planner", true, true, "");
     }
+    planner_work_end(p, &f->work);
     free(f);
 }
 
@@ -405,11 +435,13 @@ void planner_on_leader(void *data, uint64_t term)
 {
     struct planner *p = data;
     p->term = term;
+    p->decide_rc = 0;
     struct flow_boot *f = xcalloc(1, sizeof(*f));
     f->p = p;
     p->boot_flow = f;
     f->flow.on_end = on_end;
     flow_start(&f->flow, &flow_boot_type, loop_flows(p->loop), NULL);
+    planner_work_begin(p, &f->work, &f->flow);
 }
 
 /* A planner that lost its leadership, or whose commit failed for good, starts over as a new

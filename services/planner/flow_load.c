@@ -403,7 +403,9 @@ static void on_end(struct flow *flow)
         log_warn("package.load_failed", "package=%s error=%s", log_q(f->package),
                  log_q(err_text(&r->err)));
     }
+    struct planner *p = f->p;
     r->done(r);
+    planner_work_end(p, &f->work);
     arena_fini(&f->own);
     free(f);
 }
@@ -436,6 +438,7 @@ void flow_load_start(struct load_request *r)
     snprintf(f->flow.id, sizeof(f->flow.id), "%.39s", r->package);
     f->flow.on_end = on_end;
     flow_start(&f->flow, &flow_load_type, loop_flows(p->loop), NULL);
+    planner_work_begin(p, &f->work, &f->flow);
     if (f->unit) {
         f->unit->loading = &f->flow;
     }

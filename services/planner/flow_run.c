@@ -12,6 +12,7 @@ enum { TAKE, CATALOG, CHOOSE, SQL, PLANNED, END };
 struct flow_run {
     struct flow flow;
     struct list link; /* in p->runs_planning */
+    struct planner_work work;
     struct planner *p;
     struct run_preview *preview; /* NULL: a real run */
     char run[24];
@@ -46,7 +47,7 @@ static void on_decided(struct decision *d)
 
 static bool gone(struct flow_run *f)
 {
-    return f->p->coord == NULL;
+    return f->p->coord == NULL || !f->p->open;
 }
 
 /* ---- TAKE ---- */
@@ -426,6 +427,7 @@ static void on_end(struct flow *flow)
     if (p->open) {
         loop_defer(p->loop, &p->plan_task);
     }
+    planner_work_end(p, &f->work);
     free(f);
 }
 
@@ -438,13 +440,13 @@ static struct flow_run *start(struct planner *p, uint64_t unit, const char *id)
     snprintf(f->flow.id, sizeof(f->flow.id), "%s", id);
     f->flow.on_end = on_end;
     flow_start(&f->flow, &flow_run_type, loop_flows(p->loop), NULL);
+    planner_work_begin(p, &f->work, &f->flow);
     return f;
 }
 
 static bool is_planning(const struct planner *p, const char *run)
 {
-    list_for_each(it, &p->runs_planning)
-    {
+    list_for_each (it, &p->runs_planning) {
         if (strcmp(list_entry(it, struct flow_run, link)->run, run) == 0) {
             return true;
         }

@@ -22,6 +22,7 @@ struct load_ask { /* one question to one warehouse: several tables, or one SQL b
 };
 struct flow_load {
     struct flow flow;
+    struct planner_work work;
     struct load_request *req;
     struct planner *p;
     struct planner_unit *unit; /* existing one, or NULL before STORE */

@@ -67,9 +67,11 @@ static int base_start(struct service *s, struct err *e)
     map_init(&p->connections);
     map_init(&p->units);
     list_init(&p->config_errors);
+    list_init(&p->deciding);
     list_init(&p->held);
     list_init(&p->waiters);
     list_init(&p->runs_planning);
+    list_init(&p->works);
     loop_timer_init(&p->tick, p->loop, on_tick, p);
     loop_timer_init(&p->sweep, p->loop, on_sweep, p);
     loop_timer_start(&p->sweep, MS(p->set->sweep_every_ms));
@@ -113,6 +115,8 @@ static void base_close(struct service *s)
     coord_free(p->coord);
     p->coord = NULL;
     free_errors(p);
+    bus_free(p->bus); /* only now: reads of the run store answered until its end */
+    p->bus = NULL;
     p->on_whs_closed = on_whs_closed;
     if (p->n_wh_closing == 0) {
         on_whs_closed(p);
@@ -177,19 +181,41 @@ static int bus_start(struct service *s, struct err *e)
 
 static void on_bus_closed(void *data)
 {
-    struct service *s = data;
-    bus_free(self(s)->bus);
-    self(s)->bus = NULL;
-    service_part_closed(s);
+    service_part_closed(data);
+}
+
+void planner_settle(struct planner *p)
+{
+    struct service *s = p->closing;
+    if (s && list_empty(&p->works) && list_empty(&p->deciding)) {
+        p->closing = NULL;
+        bus_close(p->bus, on_bus_closed, s);
+    }
+}
+
+void planner_work_begin(struct planner *p, struct planner_work *w, struct flow *f)
+{
+    w->flow = f;
+    list_add_tail(&p->works, &w->link);
+}
+
+void planner_work_end(struct planner *p, struct planner_work *w)
+{
+    list_del(&w->link);
+    planner_settle(p);
 }
 
 static void bus_part_close(struct service *s)
 {
     struct planner *p = self(s);
     p->open = false;
+    p->closing = s;
     held_pulls_fail(p);
+    list_for_each (it, &p->works) {
+        flow_cancel(list_entry(it, struct planner_work, link)->flow);
+    }
     planner_waits_fail(p);
-    bus_close(p->bus, on_bus_closed, s);
+    planner_settle(p);
 }
 
 static void on_store_state(void *data, bool ok, const char *why)

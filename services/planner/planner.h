@@ -92,18 +92,31 @@ struct planner {
     struct map connections;  /* "<environment id>/<name>" -> planner_connection */
     struct map units;        /* "<environment name>/<name>" -> planner_unit */
     struct list
-        config_errors;   /* struct planner_config_error: packages of the config that do not load */
-    struct list held;    /* PullJobs waiting for work */
-    struct list waiters; /* struct planner_wait */
+        config_errors;    /* struct planner_config_error: packages of the config that do not load */
+    struct list deciding; /* struct decision: made, not yet told; in order */
+    int decide_rc;        /* a commit failed: nothing that was decided after it holds */
+    struct list held;     /* PullJobs waiting for work */
+    struct list waiters;  /* struct planner_wait */
     struct loop_timer tick, sweep, renew_hint;
     struct loop_task plan_task, pull_task, event_task;
     struct flow_boot *boot_flow;
     struct list runs_planning; /* flow_run in progress */
+    struct list works;         /* struct planner_work: every flow in progress */
+    struct service *closing;   /* the bus part is to close, once nothing is in work */
     bool events_running;
     struct flow_events *events_flow;
     unsigned n_wh_closing; /* warehouses whose sessions are still ending */
     void (*on_whs_closed)(struct planner *p);
 };
+/* A flow in progress. A planner that closes cancels them all, and keeps bus, run store and compiler
+ * until they have ended: each may still owe an answer. */
+struct planner_work {
+    struct list link;
+    struct flow *flow;
+};
+void planner_work_begin(struct planner *p, struct planner_work *w, struct flow *f);
+void planner_work_end(struct planner *p, struct planner_work *w);
+void planner_settle(struct planner *p); /* something has ended: closes what waits for it */
 struct planner_config_error {
     struct list link;
     char *environment, *package, *message;
@@ -113,6 +126,7 @@ struct planner_config_error {
 /* A decision in flight: made, filled by one coord_ call, committed. */
 struct decision {
     struct planner *p;
+    struct list link;   /* planner->deciding */
     struct arena arena; /* dies after done */
     struct coord_out out;
     struct store_op op;
@@ -122,12 +136,12 @@ struct decision {
     int rc;
     struct err err;
     struct loop_task task;
-    bool ended;
 };
 struct decision *decision_new(struct planner *p);
 struct coord_now planner_now(struct planner *p);
 /* Commits what the coordinator produced; done comes later, exactly once; then the decision is
- * freed. */
+ * freed. One that made no rows may still speak of what others decided: it is told when all that was
+ * decided before it is durable. */
 void decision_commit(struct decision *d, void (*done)(struct decision *d), void *data);
 void decision_drop(struct decision *d); /* nothing came of it */
 

@@ -13,6 +13,18 @@ static uint64_t have_epoch(const Kiln__GetBindingsReq *q, uint64_t unit)
     return 0;
 }
 
+/* The sets of memory may not be durable yet: they are packed as they are now, and sent when they
+ * are. */
+static void reply_bindings(struct decision *d)
+{
+    struct bus_request *r = d->data;
+    if (d->rc) {
+        bus_reply_error(r, d->rc, err_text(&d->err), 100);
+        return;
+    }
+    bus_reply(r, r->data);
+}
+
 static void get_bindings(struct planner *p, struct bus_request *r)
 {
     Kiln__GetBindingsReq *q = serve_unpack(r, &kiln__get_bindings_req__descriptor);
@@ -20,9 +32,10 @@ static void get_bindings(struct planner *p, struct bus_request *r)
         return;
     }
     struct arena *a = &r->arena;
-    Kiln__GetBindingsRep rep = KILN__GET_BINDINGS_REP__INIT;
-    rep.config_epoch = store_config_epoch(p->store);
-    rep.sets = arena_zalloc(a, (map_len(&p->units) + 1) * sizeof(*rep.sets));
+    Kiln__GetBindingsRep *rep = arena_alloc(a, sizeof(*rep));
+    kiln__get_bindings_rep__init(rep);
+    rep->config_epoch = store_config_epoch(p->store);
+    rep->sets = arena_zalloc(a, (map_len(&p->units) + 1) * sizeof(*rep->sets));
     for (struct map_iter it = map_begin(&p->units); map_next(&it);) {
         const struct planner_unit *u = it.value;
         const struct core_binding_set *set = coord_unit_set(p->coord, u->id);
@@ -34,18 +47,19 @@ static void get_bindings(struct planner *p, struct bus_request *r)
         struct err e = {0};
         Kiln__BindingSet *m = bus_unpack(&kiln__binding_set__descriptor, a, buf_slice(&packed), &e);
         must(m != NULL);
-        rep.sets[rep.n_sets++] = m;
+        rep->sets[rep->n_sets++] = m;
     }
-    rep.gone = arena_zalloc(a, (q->n_have + 1) * sizeof(*rep.gone));
+    rep->gone = arena_zalloc(a, (q->n_have + 1) * sizeof(*rep->gone));
     for (size_t i = 0; i < q->n_have; i++) {
         struct coord_unit_row row;
         if (!coord_unit_get(p->coord, q->have[i]->package, &row)) {
-            rep.gone[rep.n_gone++] = q->have[i]->package;
+            rep->gone[rep->n_gone++] = q->have[i]->package;
         } else {
             coord_raise(p->coord, q->have[i]->epoch);
         }
     }
-    bus_reply(r, &rep.base);
+    r->data = &rep->base;
+    decision_commit(decision_new(p), reply_bindings, r);
 }
 
 /* ---- GetPackage ---- */

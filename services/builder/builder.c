@@ -143,10 +143,7 @@ static void bus_part_close(struct service *s)
     b->draining = true;
     b->drained = on_drained;
     b->drained_data = s;
-    list_for_each(it, &b->jobs)
-    {
-        flow_job_stop(list_entry(it, struct flow_job, link), false);
-    }
+    builder_stop_all(b);
     builder_go(b);
 }
 

@@ -57,6 +57,13 @@ static void hello(struct builder *b)
 }
 
 /* ---- pull ---- */
+void builder_stop_all(struct builder *b)
+{
+    list_for_each (it, &b->jobs) {
+        flow_job_stop(list_entry(it, struct flow_job, link), false);
+    }
+}
+
 static void on_pulled(struct bus_call *c)
 {
     struct builder *b = c->data;
@@ -73,6 +80,9 @@ static void on_pulled(struct bus_call *c)
         Kiln__PullJobRep *rep = bus_unpack(&kiln__pull_job_rep__descriptor, &a, c->reply, NULL);
         for (size_t i = 0; rep && i < rep->n_jobs; i++) {
             flow_job_start(b, rep->jobs[i]);
+        }
+        if (b->draining) { /* handed back at once, as those that were running */
+            builder_stop_all(b);
         }
         if (rep && rep->lease_ms) {
             b->lease_ms = rep->lease_ms;
@@ -122,7 +132,7 @@ void builder_go(struct builder *b)
 void builder_job_ended(struct builder *b)
 {
     b->running--;
-    if (b->pulling) {
+    if (b->pulling && !b->draining) {
         return; /* the held pull asked for fewer slots; its answer or its end asks again */
     }
     builder_go(b);
@@ -131,8 +141,7 @@ void builder_job_ended(struct builder *b)
 /* ---- renew ---- */
 static struct flow_job *job_by_token(struct builder *b, uint64_t token)
 {
-    list_for_each(it, &b->jobs)
-    {
+    list_for_each (it, &b->jobs) {
         struct flow_job *j = list_entry(it, struct flow_job, link);
         if (j->job->token == token) {
             return j;
@@ -178,8 +187,7 @@ static void give_up_silent(struct builder *b)
     if (ms_sub(loop_now(b->loop), b->renewed).v < b->lease_ms) {
         return;
     }
-    list_for_each(it, &b->jobs)
-    {
+    list_for_each (it, &b->jobs) {
         flow_job_stop(list_entry(it, struct flow_job, link), true);
     }
 }
@@ -190,8 +198,7 @@ static void renew(struct builder *b)
     b->progress = xcalloc(b->running, sizeof(*b->progress));
     b->progress_list = xcalloc(b->running, sizeof(*b->progress_list));
     size_t n = 0;
-    list_for_each(it, &b->jobs)
-    {
+    list_for_each (it, &b->jobs) {
         struct flow_job *j = list_entry(it, struct flow_job, link);
         Kiln__Progress *m = &b->progress[n];
         kiln__progress__init(m);

@@ -136,7 +136,8 @@ void binder_put_redis(struct gw_unit *u)
 void binder_advance(struct gw_unit *u)
 {
     uint64_t applied = u->in_force ? u->in_force->epoch : 0;
-    if (u->loading || u->known <= applied || u->failed_epoch == u->known || u->g->draining) {
+    bool ends = u->g->draining || u->g->binder->closing;
+    if (u->loading || u->known <= applied || u->failed_epoch == u->known || ends) {
         return;
     }
     u->loading = binder_load_start(u);
@@ -144,8 +145,7 @@ void binder_advance(struct gw_unit *u)
 
 static void wake_waits(struct gw_binder *b, const struct gw_unit *u, int rc)
 {
-    list_for_each(it, &b->waits)
-    {
+    list_for_each (it, &b->waits) {
         struct gw_wait *w = list_entry(it, struct gw_wait, link);
         bool same = u->name && strcmp(w->package, u->name) == 0 &&
                     strcmp(w->environment, u->environment) == 0;
@@ -374,19 +374,16 @@ int gw_binder_start(struct service *s, struct err *e)
     return 0;
 }
 
-static void finish_close(void *data)
+static void finish_close(struct gw_binder *b)
 {
-    struct gateway *g = service_state(data);
-    struct gw_binder *b = g->binder;
+    struct gateway *g = b->g;
+    struct service *s = b->closing;
     if (g->redis) {
         cache_free(g->redis);
         g->redis = NULL;
     }
     for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
         struct gw_unit *u = it.value;
-        if (u->loading) {
-            u->loading = NULL; /* the flow ends with the loop; it only touches what it owns */
-        }
         map_del_u64(&b->units, u->id);
         unit_free(b, u);
     }
@@ -399,16 +396,51 @@ static void finish_close(void *data)
     map_fini(&b->names);
     free(b);
     g->binder = NULL;
-    service_part_closed(data);
+    service_part_closed(s);
+}
+
+static void on_settle(struct loop_task *t)
+{
+    struct gw_binder *b = t->data;
+    bool over = b->cache_closed && !b->hello_out && !b->getting && !b->reporting;
+    for (struct map_iter it = map_begin(&b->units); over && map_next(&it);) {
+        over = ((struct gw_unit *)it.value)->loading == NULL;
+    }
+    if (over) {
+        finish_close(b);
+    }
+}
+
+void binder_settle(struct gw_binder *b)
+{
+    if (b->closing) {
+        loop_defer(b->g->loop, &b->settle_task);
+    }
+}
+
+static void on_cache_closed(void *data)
+{
+    struct gw_binder *b = data;
+    b->cache_closed = true;
+    binder_settle(b);
 }
 
 void gw_binder_close(struct service *s)
 {
     struct gateway *g = service_state(s);
-    binder_sync_stop(g->binder);
+    struct gw_binder *b = g->binder;
+    b->closing = s;
+    loop_task_init(&b->settle_task, on_settle, b);
+    binder_sync_stop(b);
+    for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
+        struct gw_unit *u = it.value;
+        if (u->loading) {
+            flow_cancel(u->loading);
+        }
+    }
     if (g->redis) {
-        cache_close(g->redis, finish_close, s);
+        cache_close(g->redis, on_cache_closed, b);
     } else {
-        finish_close(s);
+        on_cache_closed(b);
     }
 }

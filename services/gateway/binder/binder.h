@@ -51,6 +51,9 @@ struct gw_binder {
     struct arena report_arena, get_arena;
     struct loop_timer report_timer, poll_timer;
     struct metric *m_applied, *m_failed, *m_unconfirmed;
+    struct service *closing; /* the part closes when cache, calls and loads have ended */
+    bool cache_closed;
+    struct loop_task settle_task;
 };
 /* binder.c */
 void binder_offer(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct slice packed);
@@ -59,6 +62,7 @@ void binder_advance(struct gw_unit *u); /* starts loading what is known and not 
 void binder_apply(struct gw_unit *u, struct gw_package *p); /* takes p */
 void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text);
 void binder_put_redis(struct gw_unit *u);
+void binder_settle(struct gw_binder *b); /* something has ended that the part's close waits for */
 /* binder_sync.c */
 void binder_sync_start(struct gw_binder *b);
 void binder_sync_stop(struct gw_binder *b);

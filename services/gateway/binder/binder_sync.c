@@ -27,6 +27,7 @@ static void on_hello(struct bus_call *c)
         arena_fini(&a);
     }
     health_set(b->g->service, "planner", false, c->rc == 0, c->rc ? err_text(&c->err) : "");
+    binder_settle(b);
 }
 
 static void hello(struct gw_binder *b)
@@ -89,6 +90,7 @@ static void on_bindings(struct bus_call *c)
         b->get_again = false;
         binder_get_now(b);
     }
+    binder_settle(b);
 }
 
 void binder_get_now(struct gw_binder *b)
@@ -97,7 +99,7 @@ void binder_get_now(struct gw_binder *b)
         b->get_again = true;
         return;
     }
-    if (!b->said_hello || b->g->draining) {
+    if (!b->said_hello || b->g->draining || b->closing) {
         return;
     }
     arena_init(&b->get_arena);
@@ -171,6 +173,7 @@ static void on_reported(struct bus_call *c)
         b->report_again = false;
         binder_report_now(b);
     }
+    binder_settle(b);
 }
 
 static Kiln__GatewayPackage *unit_message(struct arena *a, const struct gw_unit *u)
@@ -213,7 +216,7 @@ void binder_report_now(struct gw_binder *b)
         b->report_again = true;
         return;
     }
-    if (!b->said_hello || b->g->draining) {
+    if (!b->said_hello || b->g->draining || b->closing) {
         return;
     }
     arena_init(&b->report_arena);

@@ -187,6 +187,11 @@ static void on_compiled(struct compiler_call *c)
     flow_resume(&f->flow, rc, &e);
 }
 
+static void cancel_compile(struct flow *flow)
+{
+    compiler_call_cancel(&of(flow)->compile);
+}
+
 static enum flow_next step_compile(struct flow *flow)
 {
     struct flow_bind *f = of(flow);
@@ -238,8 +243,8 @@ static const struct flow_step steps[] = {
                  "files, schemas and plan of the load", false},
     [FILES] = {"FILES", step_files, FLOW_TO(FILES) | FLOW_TO(COMPILE) | FLOW_TO(END), 0,
                cancel_call, "model files by content hash", false},
-    [COMPILE] = {"COMPILE", step_compile, FLOW_TO(APPLY) | FLOW_TO(END), 0, NULL,
-                 "a child is warm before traffic", true},
+    [COMPILE] = {"COMPILE", step_compile, FLOW_TO(APPLY) | FLOW_TO(END), 0, cancel_compile,
+                 "a child is warm before traffic", false},
     [APPLY] = {"APPLY", step_apply, FLOW_TO(END), 0, NULL, "swapped between two queries", false},
     [END] = {"END", step_end, 0, 0, NULL, "", false},
 };
@@ -254,9 +259,12 @@ static void on_end(struct flow *flow)
 {
     struct flow_bind *f = of(flow);
     struct gw_unit *u = unit_of(f);
+    struct gw_binder *b = f->g->binder;
     if (u && u->loading == flow) {
         u->loading = NULL;
-        if (flow->final_rc && tries_again(flow->final_rc)) {
+        if (b->closing) {
+            binder_settle(b);
+        } else if (flow->final_rc && tries_again(flow->final_rc)) {
             log_warn("binder.retry", "unit=%llu error=%s", (unsigned long long)f->unit,
                      log_q(err_text(&flow->err)));
         } else if (flow->final_rc) {

@@ -1,4 +1,5 @@
-/* compiler.h without children: packages of this world compile to what trio_package.c says of them. */
+/* compiler.h without children: packages of this world compile to what trio_package.c says of them.
+ */
 #include "common/bus/bus.h"
 #include "common/compiler/compiler.h"
 #include "proto/compiler.pb-c.h"
@@ -128,7 +129,8 @@ static const char *table_of(const Kiln__Mc__BuildSql *q, const char *build)
     return NULL;
 }
 
-/* "s2@mpkg://p1/m.malloy": reads its parent's table if the manifest offers it, else all the way down. */
+/* "s2@mpkg://p1/m.malloy": reads its parent's table if the manifest offers it, else all the way
+ * down. */
 static void answer_sql(struct work *w, const Kiln__Mc__BuildSql *q)
 {
     size_t source = 0;

@@ -1,5 +1,5 @@
-/* loop.h on scripted time: each process has its own; one task, one timer or one half of an offload per event
- * of the world, so that a process can die between any two. */
+/* loop.h on scripted time: each process has its own; one task, one timer or one half of an offload
+ * per event of the world, so that a process can die between any two. */
 #include "tests/sim/trio_world.h"
 
 enum { TIMERS_AT_FIRST = 64 };
@@ -266,4 +266,19 @@ void loop_post(struct loop *l, struct inbox_item *item)
     (void)l;
     (void)item;
     must(!"another thread in the simulation");
+}
+
+/* As loop_free of the real one insists. */
+const char *loop_sim_left(const struct loop *l)
+{
+    if (!list_empty(&l->env.live)) {
+        return list_entry(l->env.live.next, struct flow, link)->type->name;
+    }
+    if (!list_empty(&l->offloads)) {
+        return "an offload";
+    }
+    if (!list_empty(&l->tasks)) {
+        return "a task";
+    }
+    return l->n ? "a timer" : NULL;
 }

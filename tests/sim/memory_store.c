@@ -248,6 +248,11 @@ static const char *apply_run_delete(struct memory_store *s, const char *id)
         return broken(s, "run %s is gone", id);
     }
     r->gone = true;
+    if (r->r.request_id) { /* its row is gone, and with it what the id was unique among */
+        char hex[33];
+        hex_encode(r->r.request_id, 16, hex);
+        (void)map_del(&s->requests, slice_of(hex));
+    }
     for (struct map_iter it = map_begin(&s->jobs); map_next(&it);) {
         struct job_rec *j = it.value;
         if (j->j.run && strcmp(j->j.run, id) == 0) {

@@ -1,5 +1,5 @@
-/* service.h and metrics.h for simulated processes: parts start in order and close in reverse, nobody
- * listens. */
+/* service.h and metrics.h for simulated processes: parts start in order and close in reverse,
+ * nobody listens. */
 #include "common/log/log.h"
 #include "common/service/metrics.h"
 #include "tests/sim/trio_world.h"
@@ -111,8 +111,10 @@ bool service_is_draining(const struct service *s)
 /* ---- what nobody looks at here ---- */
 void health_set(struct service *s, const char *name, bool required, bool ok, const char *reason)
 {
-    must(s && name && (ok || reason));
+    must(s && name);
     (void)required;
+    (void)ok;
+    (void)reason;
 }
 
 bool health_ready(const struct service *s)

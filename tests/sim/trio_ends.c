@@ -1,5 +1,5 @@
-/* The processes' ends of the bus and of Redis: made in their world, and every call up into a process is made
- * as that process. Also where randomness comes from. */
+/* The processes' ends of the bus and of Redis: made in their world, and every call up into a
+ * process is made as that process. Also where randomness comes from. */
 #include "common/bus/bus_internal.h"
 #include "common/bus/bus_sim_internal.h"
 #include "tests/sim/trio_world.h"
@@ -197,6 +197,8 @@ void __real_cache_put_start(struct cache *c, struct cache_put *p);
 void __wrap_cache_put_start(struct cache *c, struct cache_put *p);
 void __real_cache_free(struct cache *c);
 void __wrap_cache_free(struct cache *c);
+void __real_cache_close(struct cache *c, void (*done)(void *data), void *data);
+void __wrap_cache_close(struct cache *c, void (*done)(void *data), void *data);
 
 static void on_put(struct cache_put *inner)
 {
@@ -229,11 +231,24 @@ void __wrap_cache_put_start(struct cache *c, struct cache_put *outer)
 
 void __wrap_cache_free(struct cache *c)
 {
-    struct proc *p = proc_now();
-    if (p && p->cache == c) {
-        p->cache = NULL;
-    }
+    proc_now()->cache = NULL;
     __real_cache_free(c);
+}
+
+static void on_cache_closed(void *data)
+{
+    struct proc *p = data;
+    struct proc *before = proc_enter(p);
+    p->on_cache_closed(p->cache_closed_data);
+    proc_leave(before);
+}
+
+void __wrap_cache_close(struct cache *c, void (*done)(void *data), void *data)
+{
+    struct proc *p = proc_now();
+    p->on_cache_closed = done;
+    p->cache_closed_data = data;
+    __real_cache_close(c, on_cache_closed, p);
 }
 
 /* ---- the end of a process ---- */

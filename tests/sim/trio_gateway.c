@@ -1,5 +1,5 @@
-/* A gateway as a simulated process: connections and binder as they are, readers in the place of its query
- * half; it keeps its state directory over its deaths. */
+/* A gateway as a simulated process: connections and binder as they are, readers in the place of its
+ * query half; it keeps its state directory over its deaths. */
 #include "services/gateway/binder/binder.h"
 #include "tests/sim/trio_world.h"
 

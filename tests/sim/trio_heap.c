@@ -1,5 +1,6 @@
 #include "tests/sim/trio_heap.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 enum { BUCKETS = 1 << 14, NODES_AT_ONCE = 4096 };

@@ -1,5 +1,6 @@
-/* Memory by simulated process: kill -9 takes all of it, whatever state it was in. malloc and its kin are
- * wrapped at link time (trio.cmake), so that what a process allocates is known to be its own. */
+/* Memory by simulated process: kill -9 takes all of it, whatever state it was in. malloc and its
+ * kin are wrapped at link time (trio.cmake), so that what a process allocates is known to be its
+ * own. */
 #pragma once
 #include "common/base/list.h"
 

@@ -1,5 +1,5 @@
-/* The packages of this world: chains of sources, some of which want one name that others want as well, and
- * what the compiler reports about them. */
+/* The packages of this world: chains of sources, some of which want one name that others want as
+ * well, and what the compiler reports about them. */
 #include "common/base/crypto.h"
 #include "proto/compiler.pb-c.h"
 #include "tests/sim/trio_world.h"
@@ -19,8 +19,8 @@ void package_make(struct world *w, struct trio_unit *u, const struct trio_shape 
     for (size_t i = 0; i < u->n; i++) {
         bool reads = i > 0 && chained;
         size_t parent = !reads ? 0 : shape ? i - 1 : sim_time_below(&w->time, i);
-        u->sources[i] = (struct trio_source){.parent = reads ? (int)parent : -1,
-                                             .shared = i == 0 && shares};
+        u->sources[i] =
+            (struct trio_source){.parent = reads ? (int)parent : -1, .shared = i == 0 && shares};
     }
 }
 

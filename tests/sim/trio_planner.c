@@ -1,4 +1,5 @@
-/* The planner as a simulated process: its own parts, its settings as a small installation has them. */
+/* The planner as a simulated process: its own parts, its settings as a small installation has them.
+ */
 #include "services/planner/planner_parts.h"
 #include "tests/sim/trio_world.h"
 

@@ -1,5 +1,6 @@
-/* What queries do, without their compiling: now and then one of the tables in force is read with its receipt
- * in one snapshot (protocol.md 7). What is found broken is told as the query half tells it. */
+/* What queries do, without their compiling: now and then one of the tables in force is read with
+ * its receipt in one snapshot (protocol.md 7). What is found broken is told as the query half tells
+ * it. */
 #include "services/gateway/gateway.h"
 #include "tests/sim/trio_world.h"
 
@@ -81,11 +82,11 @@ static void on_conn(struct gw_conn_get *q)
         return;
     }
     r->receipt = (struct wh_receipt){.name = r->bound->name, .build_id = r->bound->build_id};
-    r->query = (struct wh_query){.sql = arena_printf(&r->arena, "SELECT * FROM %s",
-                                                     r->bound->physical),
-                                 .baked = &r->receipt,
-                                 .n_baked = 1,
-                                 .read_only = true};
+    r->query =
+        (struct wh_query){.sql = arena_printf(&r->arena, "SELECT * FROM %s", r->bound->physical),
+                          .baked = &r->receipt,
+                          .n_baked = 1,
+                          .read_only = true};
     r->sink = (struct wh_sink){.data = r, .on_row = on_row};
     r->n_rows = 0;
     r->op = (struct wh_op){

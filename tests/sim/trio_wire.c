@@ -98,6 +98,7 @@ static void close_soon(struct wire *x)
 static void statement_free(struct statement *s)
 {
     s->wire->w->log->n_busy--;
+    s->wire->w->log->n_writing -= s->kind != ST_QUERY;
     sim_time_unset(&s->travel);
     list_del(&s->link);
     arena_fini(&s->arena);
@@ -207,7 +208,8 @@ static void choose_fault(struct statement *s)
     } else if (sim_time_chance(&w->time, f->wh_fail)) {
         s->fault = not_done[sim_time_below(&w->time, ARRAY_LEN(not_done))];
         s->fault = s->kind == ST_BUILD && sim_time_chance(&w->time, 150) ? ERR_WH_SQL : s->fault;
-        s->fault = s->kind == ST_SWAP && sim_time_chance(&w->time, 400) ? ERR_TARGET_BUSY : s->fault;
+        s->fault =
+            s->kind == ST_SWAP && sim_time_chance(&w->time, 400) ? ERR_TARGET_BUSY : s->fault;
     } else if (sim_time_chance(&w->time, f->wh_lose)) {
         s->fault = s->kind == ST_SWAP ? ERR_WH_UNKNOWN_OUTCOME : ERR_WH_LOST;
         s->after = true;
@@ -224,11 +226,12 @@ static struct statement *send(struct wh_op *op, enum statement_kind kind)
     s->outer = op;
     s->kind = kind;
     s->travel.fn = on_travel;
-    s->inner = (struct wh_op){.wh = x->inner, .arena = &s->arena, .timeout = op->timeout,
-                              .data = s, .done = on_done};
+    s->inner = (struct wh_op){
+        .wh = x->inner, .arena = &s->arena, .timeout = op->timeout, .data = s, .done = on_done};
     arena_init(&s->arena);
     list_add_tail(&x->statements, &s->link);
     w->log->n_busy++;
+    w->log->n_writing += kind != ST_QUERY;
     op->impl = s;
     op->rc = 0;
     op->facts = (struct wh_facts){0};
@@ -258,8 +261,8 @@ static void wire_targets(struct wh_op *op, const struct wh_name *names, size_t n
     struct statement *s = send(op, ST_TARGETS);
     s->names = arena_alloc(&s->arena, (n + 1) * sizeof(*names));
     for (size_t i = 0; i < n; i++) {
-        s->names[i] = (struct wh_name){copy(&s->arena, names[i].schema),
-                                       copy(&s->arena, names[i].table)};
+        s->names[i] =
+            (struct wh_name){copy(&s->arena, names[i].schema), copy(&s->arena, names[i].table)};
     }
     s->n = n;
     proc_leave(before);
@@ -346,8 +349,7 @@ static void wire_query(struct wh_op *op, struct wh_query *q, struct wh_sink *sin
     s->query.baked = arena_dup(&s->arena, q->baked, q->n_baked * sizeof(*q->baked));
     for (size_t i = 0; i < q->n_baked; i++) {
         struct wh_receipt *r = &s->query.baked[i];
-        r->name = (struct wh_name){copy(&s->arena, r->name.schema),
-                                   copy(&s->arena, r->name.table)};
+        r->name = (struct wh_name){copy(&s->arena, r->name.schema), copy(&s->arena, r->name.table)};
         r->build_id = copy(&s->arena, r->build_id);
     }
     s->sink = (struct wh_sink){.data = s, .on_row = count_row};
@@ -462,8 +464,7 @@ void wires_crash(struct proc *p)
         struct wire *x = list_entry(it, struct wire, link);
         x->proc = NULL;
         x->closing = false;
-        list_for_each(st, &x->statements)
-        {
+        list_for_each (st, &x->statements) {
             struct statement *s = list_entry(st, struct statement, link);
             s->outer = NULL;
             s->asked = NULL;
@@ -481,4 +482,9 @@ void wires_crash(struct proc *p)
 size_t wires_busy(const struct world *w)
 {
     return w->log->n_busy;
+}
+
+size_t wires_writing(const struct world *w)
+{
+    return w->log->n_writing;
 }

@@ -1,5 +1,5 @@
-/* The wire between processes and the warehouse: a statement that was sent may be done after its sender has
- * died, late, or without its answer. trio_wire.c and trio_wire_log.c only. */
+/* The wire between processes and the warehouse: a statement that was sent may be done after its
+ * sender has died, late, or without its answer. trio_wire.c and trio_wire_log.c only. */
 #pragma once
 #include "common/base/map.h"
 #include "common/warehouse/wh_sim_store.h"
@@ -37,7 +37,7 @@ struct statement {
     enum statement_kind kind;
     enum statement_phase phase;
     struct sim_event travel;
-    int fault; /* it ends with this code */
+    int fault;  /* it ends with this code */
     bool after; /* but is done before */
     struct wh_name *names;
     size_t n;
@@ -55,7 +55,7 @@ struct wire_log {
     struct map makers; /* oid -> struct made */
     struct map claims; /* "schema.table" -> struct claimed */
     struct arena mem;
-    size_t n_busy;
+    size_t n_busy, n_writing;
 };
 /* A statement has just been done: notes what came of it, and fails where it may not have been. */
 void wire_log_done(const struct statement *s);

@@ -1,6 +1,6 @@
-/* The trio in one process: planner, builders and gateways as they are, each with its own loop and memory,
- * over a scripted bus, run store, Redis and warehouse. Everything moves by one queue of events and one seed
- * (protocol.md 1 to 7). */
+/* The trio in one process: planner, builders and gateways as they are, each with its own loop and
+ * memory, over a scripted bus, run store, Redis and warehouse. Everything moves by one queue of
+ * events and one seed (protocol.md 1 to 7). */
 #pragma once
 #include "common/bus/bus_sim.h"
 #include "common/cache/cache_sim.h"
@@ -24,6 +24,8 @@ struct proc {
     struct service *service;
     struct bus *bus;
     struct cache *cache;
+    void (*on_cache_closed)(void *data);
+    void *cache_closed_data;
     struct store *store; /* a planner's */
     struct list wires;   /* of struct wire: its warehouse connections */
     struct list puts;    /* of struct put (trio_ends.c): writes to Redis in flight */
@@ -31,7 +33,7 @@ struct proc {
     struct ms restart; /* how long after its end it starts again */
     unsigned n_starts;
     unsigned slots; /* a builder's */
-    bool leaving; /* a drain has begun */
+    bool leaving;   /* a drain has begun */
     char state_dir[128];
     uint64_t ever[TRIO_UNITS + 1]; /* a gateway: greatest epoch in force in this life, by unit */
 };
@@ -40,8 +42,8 @@ struct proc *proc_enter(struct proc *p);
 void proc_leave(struct proc *before);
 struct proc *proc_now(void);
 void proc_start(struct proc *p);
-void proc_crash(struct proc *p);                       /* kill -9; it starts again after p->restart */
-void proc_drain(struct proc *p);                       /* SIGTERM, or a failure of its own */
+void proc_crash(struct proc *p); /* kill -9; it starts again after p->restart */
+void proc_drain(struct proc *p); /* SIGTERM, or a failure of its own */
 struct proc *proc_of_bus(struct world *w, const struct bus *b);
 
 /* ---- what goes wrong ---- */
@@ -55,16 +57,16 @@ struct trio_faults { /* chances in permille */
     unsigned wh_late;              /* it arrives 5 to 30 s late */
     unsigned crash[PROC_PEOPLE];   /* of that kind of process, per second */
     unsigned drain;                /* some process is ended and started again, per second */
-    unsigned redis;                /* Redis goes away, comes back, or loses everything, per second */
-    unsigned hand;                 /* someone drops a table by hand, per second */
-    unsigned cut;                  /* a process is unplugged from the bus for some time, per second */
-    unsigned lock;                 /* a reader holds a table for some time, per second */
-    unsigned people;               /* they ask for something, per second */
+    unsigned redis;  /* Redis goes away, comes back, or loses everything, per second */
+    unsigned hand;   /* someone drops a table by hand, per second */
+    unsigned cut;    /* a process is unplugged from the bus for some time, per second */
+    unsigned lock;   /* a reader holds a table for some time, per second */
+    unsigned people; /* they ask for something, per second */
 };
 
 /* ---- packages ---- */
 struct trio_source {
-    int parent; /* -1: reads no other */
+    int parent;  /* -1: reads no other */
     bool shared; /* wants the name that other packages want too */
 };
 struct trio_unit {
@@ -85,6 +87,7 @@ struct trio_load { /* row of kiln.load */
 struct wire_log;
 struct world {
     uint64_t seed;
+    char replay[96]; /* the command that shows it again */
     struct sim_time time;
     struct bus_world *bus;
     struct cache_world *cache;
@@ -103,14 +106,12 @@ struct world {
     size_t n_procs;
     struct trio_faults faults;
     char dir[64];
-    int64_t last_us;        /* of the wall clock */
-    uint64_t wh_ops;        /* statements sent so far */
-    uint64_t wh_fail_at;    /* this one fails ... */
-    int wh_fail_code;       /* ... with this code ... */
-    bool wh_fail_after;     /* ... after it was done */
-    uint64_t n_crashes, n_drains, n_reads, n_baked, n_broken, n_publishes;
-    struct ms last_check;
-    struct people *people;
+    int64_t last_us;     /* of the wall clock */
+    uint64_t wh_ops;     /* statements sent so far */
+    uint64_t wh_fail_at; /* this one fails ... */
+    int wh_fail_code;    /* ... with this code ... */
+    bool wh_fail_after;  /* ... after it was done */
+    uint64_t n_crashes, n_drains, n_reads, n_baked, n_broken, n_publishes, n_asked, n_answered;
 };
 struct trio_shape {
     unsigned builders, slots, gateways, units;
@@ -122,7 +123,8 @@ struct world *world_now(void);
 /* One event. False: nothing will ever happen. */
 bool world_step(struct world *w);
 void world_set_faults(struct world *w, const struct trio_faults *f);
-struct proc *world_proc(struct world *w, enum proc_kind kind, size_t at); /* NULL: there is no such one */
+struct proc *world_proc(struct world *w, enum proc_kind kind,
+                        size_t at); /* NULL: there is no such one */
 int64_t world_unix_us(struct world *w);
 NORETURN void trio_fail(const char *fmt, ...) PRINTF_LIKE(1, 2);
 extern bool trio_verbose; /* print log lines and what is done to the trio */
@@ -166,26 +168,30 @@ struct service *service_sim_new(struct proc *p, const struct service_state *s);
 /* loop_sim.c */
 struct loop *loop_sim_new(struct sim_time *t, struct proc *p) MUST_USE;
 void loop_sim_drop(struct loop *l);
+const char *
+loop_sim_left(const struct loop *l); /* what a process that ends must not leave; NULL: nothing */
 
 /* trio_ends.c */
 void ends_crash(struct proc *p);
 
 /* trio_wire.c */
 void wires_crash(struct proc *p);
-size_t wires_busy(const struct world *w); /* statements on their way or at work */
+size_t wires_busy(const struct world *w);    /* statements on their way or at work */
+size_t wires_writing(const struct world *w); /* those that are no reader's */
 struct wire_log *wire_log_new(void);
 void wire_log_free(struct wire_log *l);
 /* Which attempt made the table that stands there; 0: none of ours. */
 uint64_t wire_log_token(const struct world *w, const char *schema, const char *table);
 
 /* trio_people.c */
-void people_start(struct world *w);
-void people_stop(struct world *w);
+void people_make(struct proc *p);
 void people_act(struct world *w); /* one thing at random */
-bool people_run(struct world *w, const struct trio_unit *u, bool force);
-bool people_delete(struct world *w, const char *run, bool drop);
-bool people_stop_run(struct world *w, const char *run);
-bool people_reload(struct world *w, const struct trio_unit *u);
+/* Asked, not yet answered. source: only that one; NULL: all. */
+bool people_run(struct world *w, const struct trio_unit *u, bool force, const char *source);
+bool people_stop_run(struct world *w, const struct row_run *r);
+bool people_delete(struct world *w, const struct row_run *r, bool drop);
+bool people_reload(struct world *w, struct trio_unit *u, bool changed);
+bool people_unbind(struct world *w, const struct trio_unit *u);
 size_t people_waiting(const struct world *w); /* calls not answered */
 const struct row_run *people_newest(const struct world *w, uint64_t unit);
 

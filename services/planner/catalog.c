@@ -228,6 +228,29 @@ void unit_set_error(struct planner_unit *u, const char *load_error, const char *
     u->stale_us = stale_error ? loop_unix_us() : 0;
 }
 
+struct planner_config_error *catalog_config_error(struct planner *p, const char *environment,
+                                                  const char *package)
+{
+    list_for_each (it, &p->config_errors) {
+        struct planner_config_error *c = list_entry(it, struct planner_config_error, link);
+        if (c->package && strcmp(c->package, package) == 0 &&
+            strcmp(c->environment, environment) == 0) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+void catalog_config_error_free(struct planner_config_error *c)
+{
+    list_del(&c->link);
+    free(c->environment);
+    free(c->package);
+    free(c->message);
+    free(c->location);
+    free(c);
+}
+
 void catalog_clear(struct planner *p)
 {
     for (struct map_iter it = map_begin(&p->units); map_next(&it);) {

@@ -73,7 +73,8 @@ void planner_pack_set(const struct core_binding_set *set, struct buf *out, void 
     m.package_id = set->unit;
     m.epoch = set->epoch;
     m.load_id = set->load ? arena_printf(&a, "l%llu", (unsigned long long)set->load) : "";
-    m.compiler_version = bus_str(compiler_version(p->compiler));
+    bool same = u && u->load && u->load->id == set->load;
+    m.compiler_version = bus_str(same ? u->load->compiler_version : compiler_version(p->compiler));
     m.cause = bus_str(set->cause);
     m.run = bus_str(set->run);
     m.bindings = arena_zalloc(&a, (set->n + 1) * sizeof(*m.bindings));
@@ -96,4 +97,26 @@ void planner_pack_set(const struct core_binding_set *set, struct buf *out, void 
     out->len += len;
     out->p[out->len] = '\0';
     arena_fini(&a);
+}
+
+void target_state_from(struct arena *a, struct planner *p, const struct wh_relation *r,
+                       struct target_state *s)
+{
+    s->asked = true;
+    s->schema = arena_strdup(a, r->name.schema);
+    s->table = arena_strdup(a, r->name.table);
+    s->relkind = r->kind;
+    s->schema_exists = r->schema_exists;
+    s->schema_writable = r->schema_writable;
+    s->is_empty = r->is_empty;
+    s->dependents = r->dependents;
+    s->n_dependents = r->n_dependents;
+    s->cannot_carry = r->cannot_carry;
+    s->n_cannot_carry = r->n_cannot_carry;
+    s->has_fence = r->fence.exists;
+    s->still_there = r->fence.still_there;
+    s->ours = r->fence.exists && uuid_eq(&r->fence.owner, store_installation(p->store));
+    s->fence_generation = r->fence.generation;
+    s->fence_build_id = r->fence.build_id;
+    coord_raise(p->coord, r->fence.claim);
 }

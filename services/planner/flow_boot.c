@@ -206,9 +206,10 @@ static char *read_whole(struct arena *a, const char *path)
 }
 
 static void config_error(struct planner *p, const char *environment, const char *package,
-                         const char *message)
+                         const char *location, const char *message)
 {
     struct planner_config_error *c = xcalloc(1, sizeof(*c));
+    c->location = xstrdup(location);
     c->environment = xstrdup(environment);
     c->package = xstrdup(package);
     c->message = xstrdup(message);
@@ -234,7 +235,8 @@ static void read_config(struct flow_boot *f)
                   : err_set(&e, ERR_CONF, "cannot be read");
     if (rc) {
         memset(&f->config, 0, sizeof(f->config));
-        config_error(f->p, "", NULL, arena_printf(&f->flow.arena, "%s: %s", path, err_text(&e)));
+        config_error(f->p, "", NULL, NULL,
+                     arena_printf(&f->flow.arena, "%s: %s", path, err_text(&e)));
     }
     for (size_t i = 0; i < f->config.n_warnings; i++) {
         log_warn("config.warning", "text=%s", log_q(f->config.warnings[i]));
@@ -319,7 +321,7 @@ static enum flow_next step_seed_connection(struct flow *flow)
             continue;
         }
         if (connection_row(f->p, &flow->arena, f->id, k->name, k->json, &f->row_connection, &e)) {
-            config_error(f->p, c->name, NULL, err_text(&e));
+            config_error(f->p, c->name, NULL, NULL, err_text(&e));
             continue;
         }
         store_put_connection(f->p->store, op_of(f), &f->row_connection, false);
@@ -334,7 +336,7 @@ static void on_package(struct load_request *r)
     struct flow_boot *f = r->data;
     if (r->rc) {
         const struct config_environment *c = &f->config.environments[f->at_environment];
-        config_error(f->p, c->name, c->packages[f->at_item].name, err_text(&r->err));
+        config_error(f->p, c->name, c->packages[f->at_item].name, r->location, err_text(&r->err));
     }
     flow_resume(&f->flow, 0, NULL);
 }
@@ -361,7 +363,7 @@ static enum flow_next step_seed_package(struct flow *flow)
         bool is_archive = false;
         if (package_location(&flow->arena, k->location, f->config.base_dir, &path, &is_archive,
                              &e)) {
-            config_error(f->p, c->name, k->name, err_text(&e));
+            config_error(f->p, c->name, k->name, NULL, err_text(&e));
             continue;
         }
         f->load = (struct load_request){.p = f->p,

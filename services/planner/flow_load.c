@@ -423,8 +423,16 @@ void flow_load_start(struct load_request *r)
     f->environment_name = arena_strdup(&f->own, env ? env->name : "");
     f->package = arena_strdup(&f->own, r->package);
     f->unit = catalog_unit(p, f->environment_name, r->package);
-    const char *location =
-        r->location ? r->location : (f->unit && r->cause != LOAD_PATCH ? f->unit->location : NULL);
+    const char *location = r->location;
+    const struct planner_config_error *before =
+        catalog_config_error(p, f->environment_name, r->package);
+    if (!location && !f->unit && before) {
+        location = before->location;
+    }
+    f->location_is_new = location != NULL;
+    if (!location && f->unit && r->cause != LOAD_PATCH) {
+        location = f->unit->location;
+    }
     f->location = location && location[0] ? arena_strdup(&f->own, location) : NULL;
     f->description = arena_strdup(&f->own, r->description);
     f->patch = arena_strdup(&f->own, r->patch);

@@ -15,7 +15,7 @@ enum flow_next load_step_store_unit(struct flow *flow)
         struct store_unit row = {.environment = f->req->environment,
                                  .name = f->package,
                                  .environment_name = f->environment_name,
-                                 .location = f->req->location ? f->location : NULL,
+                                 .location = f->location_is_new ? f->location : NULL,
                                  .description = f->description};
         if (!row.description && f->load->plan.description && (!f->unit || f->patch)) {
             row.description = f->load->plan.description;
@@ -111,12 +111,17 @@ static void adopt(struct flow_load *f)
                              .environment = f->req->environment,
                              .environment_name = f->environment_name,
                              .name = f->package,
-                             .location = f->req->location ? f->location : NULL,
+                             .location = f->location_is_new ? f->location : NULL,
                              .description = f->description};
     if (!row.description && f->load->plan.description && (!f->unit || f->patch)) {
         row.description = f->load->plan.description;
     }
     f->unit = catalog_put_unit(f->p, &row);
+    struct planner_config_error *before =
+        catalog_config_error(f->p, f->environment_name, f->package);
+    if (before) { /* it loads now */
+        catalog_config_error_free(before);
+    }
     load_unref(f->p, f->unit->load);
     f->unit->load = f->load;
     f->load = NULL;

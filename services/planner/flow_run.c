@@ -115,28 +115,6 @@ static void cancel_wh(struct flow *flow)
     f->wh.wh->ops->cancel(&f->wh);
 }
 
-static void state_from(struct arena *a, struct planner *p, const struct wh_relation *r,
-                       struct target_state *s)
-{
-    s->asked = true;
-    s->schema = arena_strdup(a, r->name.schema);
-    s->table = arena_strdup(a, r->name.table);
-    s->relkind = r->kind;
-    s->schema_exists = r->schema_exists;
-    s->schema_writable = r->schema_writable;
-    s->is_empty = r->is_empty;
-    s->dependents = r->dependents;
-    s->n_dependents = r->n_dependents;
-    s->cannot_carry = r->cannot_carry;
-    s->n_cannot_carry = r->n_cannot_carry;
-    s->has_fence = r->fence.exists;
-    s->still_there = r->fence.still_there;
-    s->ours = r->fence.exists && uuid_eq(&r->fence.owner, store_installation(p->store));
-    s->fence_generation = r->fence.generation;
-    s->fence_build_id = r->fence.build_id;
-    coord_raise(p->coord, r->fence.claim);
-}
-
 /* The connections of wanted targets, one after the other; false when all were asked. */
 static bool next_connection(struct flow_run *f, const char **name)
 {
@@ -175,7 +153,8 @@ static enum flow_next step_catalog(struct flow *flow)
             ask_failed(f, plan->targets[f->asked[0]].connection, flow->rc, err_text(&flow->err));
         }
         for (size_t i = 0; flow->rc == 0 && i < f->n_asked; i++) {
-            state_from(&flow->arena, f->p, &f->wh.facts.relations[i], &f->states[f->asked[i]]);
+            target_state_from(&flow->arena, f->p, &f->wh.facts.relations[i],
+                              &f->states[f->asked[i]]);
         }
         return flow_goto(flow, CATALOG);
     }
@@ -411,6 +390,24 @@ static const struct flow_step steps[] = {
 };
 const struct flow_type flow_run_type = {"run", steps, ARRAY_LEN(steps)};
 
+/* Whatever ends the planning must not leave its run there: nobody else would ever take it. */
+static void fail_run(struct flow_run *f)
+{
+    struct planner *p = f->p;
+    enum run_state state;
+    enum err_class why = err_code_class(f->flow.final_rc);
+    if (!p->open || f->flow.final_rc == ERR_STORE_MOVED || why == ERR_CLASS_LOST ||
+        !coord_run_state(p->coord, f->run, &state) || state != RUN_PLANNING) {
+        return;
+    }
+    struct decision *d = decision_new(p);
+    if (coord_run_plan_failed(p->coord, planner_now(p), f->run, err_text(&f->flow.err), &d->out)) {
+        decision_drop(d);
+        return;
+    }
+    decision_commit(d, NULL, NULL);
+}
+
 static void on_end(struct flow *flow)
 {
     struct flow_run *f = of(flow);
@@ -423,6 +420,7 @@ static void on_end(struct flow *flow)
     } else if (flow->final_rc) {
         log_warn("run.planning_ended", "run=%s rc=%s error=%s", f->run,
                  err_code_name(flow->final_rc), log_q(err_text(&flow->err)));
+        fail_run(f);
     }
     if (p->open) {
         loop_defer(p->loop, &p->plan_task);

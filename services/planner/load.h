@@ -54,6 +54,7 @@ struct flow_load {
     struct planner_load *load;
     struct planner_wait wait;
     uint64_t epoch;
+    bool location_is_new;  /* goes into the unit's row */
     bool policy_untouched; /* a PATCH that leaves the policy alone: its violations only warn */
     bool needs;            /* the compiler asked for schemas */
 };

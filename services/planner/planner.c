@@ -2,6 +2,8 @@
 #include "common/log/log.h"
 #include "services/planner/planner_parts.h"
 
+#define COMPILER_START_AFTER_MS 1500 /* whoever waits for this planner is served before */
+
 static struct planner *self(struct service *s)
 {
     return service_state(s);
@@ -84,13 +86,8 @@ static int base_start(struct service *s, struct err *e)
 
 static void free_errors(struct planner *p)
 {
-    struct list *it;
-    while ((it = list_take_head(&p->config_errors)) != NULL) {
-        struct planner_config_error *c = list_entry(it, struct planner_config_error, link);
-        free(c->environment);
-        free(c->package);
-        free(c->message);
-        free(c);
+    list_for_each (it, &p->config_errors) {
+        catalog_config_error_free(list_entry(it, struct planner_config_error, link));
     }
 }
 
@@ -126,7 +123,7 @@ static void base_close(struct service *s)
 static void on_compiler(void *data, bool ready, const char *why)
 {
     struct planner *p = data;
-    health_set(p->service, "compiler", true, ready, ready ? "" : why);
+    health_set(p->service, "compiler", false, ready, ready ? "" : why);
 }
 
 static int compiler_start(struct service *s, struct err *e)
@@ -136,8 +133,10 @@ static int compiler_start(struct service *s, struct err *e)
     struct compiler_settings c = {.children = (unsigned)p->set->compiler_children,
                                   .node = p->set->node,
                                   .bundle = p->set->compiler_bundle,
-                                  .self = "/proc/self/exe"};
-    health_set(s, "compiler", true, false, "starting");
+                                  .self = "/proc/self/exe",
+                                  .start_after = MS(COMPILER_START_AFTER_MS)};
+    /* stored loads are served without one */
+    health_set(s, "compiler", false, false, "starts soon, or when a package is to be compiled");
     p->compiler = compiler_pool_new(p->loop, &c, on_compiler, p);
     return 0;
 }

@@ -120,6 +120,7 @@ void planner_settle(struct planner *p); /* something has ended: closes what wait
 struct planner_config_error {
     struct list link;
     char *environment, *package, *message;
+    char *location; /* where the package lies, so that a publish without one finds it; NULL: none */
 };
 
 /* ---- decide.c: decide, commit, then tell ---- */
@@ -195,6 +196,11 @@ int planner_unseal(struct planner *p, const uint8_t nonce[12], struct slice seal
  */
 void connections_for_plan(struct planner *p, const struct planner_unit *u, struct arena *a,
                           struct plan_connection **out, size_t *n);
+
+/* What the config could not load: found and taken off the list by environment and package. */
+struct planner_config_error *catalog_config_error(struct planner *p, const char *environment,
+                                                  const char *package);
+void catalog_config_error_free(struct planner_config_error *c); /* unlinks it */
 
 /* ---- flow_load.c ---- */
 enum load_cause { LOAD_BOOT, LOAD_PUBLISH, LOAD_RELOAD, LOAD_PATCH };
@@ -295,6 +301,10 @@ void planner_sweep_due(struct planner *p);
 
 /* ---- codec.c ---- */
 void planner_pack_set(const struct core_binding_set *set, struct buf *out, void *data);
+/* What the warehouse says about a target, as the core takes it; raises the token counter past the
+ * fence. */
+void target_state_from(struct arena *a, struct planner *p, const struct wh_relation *r,
+                       struct target_state *s);
 void columns_from_proto(struct arena *a, Kiln__Column *const *items, size_t n,
                         struct core_columns *out);
 void columns_to_proto(struct arena *a, const struct core_columns *in, Kiln__Column ***out,

@@ -335,8 +335,7 @@ static void put_environment(struct planner *p, struct bus_request *r)
 static const char *config_error(const struct planner *p, const char *environment,
                                 const char *package)
 {
-    list_for_each(it, &p->config_errors)
-    {
+    list_for_each (it, &p->config_errors) {
         const struct planner_config_error *c = list_entry(it, struct planner_config_error, link);
         if (c->package && strcmp(c->package, package) == 0 &&
             strcmp(c->environment, environment) == 0) {
@@ -350,8 +349,8 @@ static void get_package_status(struct planner *p, struct bus_request *r, const c
                                const char *package)
 {
     const struct planner_unit *known = catalog_unit(p, environment, package);
-    const char *why = known ? (known->load ? NULL : known->load_error)
-                            : config_error(p, environment, package);
+    const char *why =
+        known ? (known->load ? NULL : known->load_error) : config_error(p, environment, package);
     if (why) {
         bus_reply_error(r, ERR_PACKAGE,
                         arena_printf(&r->arena, "package '%s' is not loaded: %s", package, why), 0);

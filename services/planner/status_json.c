@@ -103,8 +103,7 @@ json_t *status_json(struct planner *p)
             add_error(stale, u->environment_name, u->name, u->stale_error, u->stale_us);
         }
     }
-    list_for_each(it, &p->config_errors)
-    {
+    list_for_each (it, &p->config_errors) {
         const struct planner_config_error *c = list_entry(it, struct planner_config_error, link);
         add_error(load_errors, c->environment, c->package, c->message, 0);
     }

@@ -41,6 +41,7 @@ CREATE FUNCTION gate(n int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
 BEGIN PERFORM pg_advisory_lock_shared(n); PERFORM pg_advisory_unlock_shared(n); RETURN n; END $$;
 ANALYZE;
 """
+NEVER_SAID = ("bug: ", "AddressSanitizer", "LeakSanitizer", "runtime error:")
 ORDERS, TOTAL = 6000, 749250.00  # count and sum(amount) of orders
 
 SHOP_MODEL = """##! experimental.persistence
@@ -419,6 +420,7 @@ class Trio:
         return wait_for(there, seconds, f"event {event_id} is {state}", every=0.05)
 
     def close(self):
+        """Ends everything; returns what was not in order: a part that did not drain, a broken promise or a sanitizer's finding in its log."""
         self._closing = True
         self._supervised.clear()
         if hasattr(self, "_supervisor"):
@@ -426,8 +428,14 @@ class Trio:
         for proc in self.procs.values():
             with contextlib.suppress(OSError, ProcessLookupError):
                 proc.signal(signal.SIGCONT)  # one may still be held back
-        for proc in self.procs.values():
+        problems = []
+        for name, proc in self.procs.items():
             children = descendants(proc.pid) if proc.alive else []
+            was_alive = proc.alive
+            code = proc.stop(20)
+            if was_alive and code != 0:
+                problems.append(f"{name} ended with {code} on SIGTERM: {proc.last_words(600)}")
+            problems += [f"{name} said: {line}" for line in (proc.out() + proc.err()).splitlines() if any(w in line for w in NEVER_SAID)][:3]
             proc.close()
             for pid in children:
                 if not process_gone(pid):
@@ -438,12 +446,15 @@ class Trio:
                 server.close()
         if not os.environ.get("KILN_KEEP"):
             shutil.rmtree(self.dir, ignore_errors=True)
+        return problems
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.close()
+    def __exit__(self, kind, *_):
+        problems = self.close()
+        if kind is None:
+            assert not problems, "\n".join(problems)
 
 
 class Load:

@@ -1,7 +1,7 @@
 /* A network in one process for bus ends on scripted time: delays, drops, repeats, reorderings, cuts and crashes from one seed. */
 #pragma once
 #include "common/bus/bus.h"
-#include "common/bus/sim_time.h"
+#include "common/flow/sim_time.h"
 
 struct bus_world;
 /* Chances are per message, in permille. All zero: every message arrives at the instant in which it was sent, in order. */

@@ -1,7 +1,7 @@
 /* What the bus asks of a transport and of time, and what the transport tells it. For bus*.c only. */
 #pragma once
 #include "common/bus/bus.h"
-#include "common/bus/sim_time.h"
+#include "common/flow/sim_time.h"
 
 /* ---- time: the loop's, or scripted ---- */
 struct bus_timer {

@@ -1,7 +1,7 @@
 /* Redis in memory for the simulation: the compare-and-set, the tracked mirror, and their faults, on
  * scripted time. */
 #pragma once
-#include "common/bus/sim_time.h"
+#include "common/flow/sim_time.h"
 #include "common/cache/cache.h"
 
 struct cache_world;

@@ -1,4 +1,4 @@
-#include "common/bus/sim_time.h"
+#include "common/flow/sim_time.h"
 
 static uint64_t split_mix(uint64_t *x)
 {

@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <pthread.h>
 #include <sys/random.h>
 
 enum { TAG_LEN = 16, NONCE_LEN = 12 };
@@ -27,11 +28,28 @@ void random_bytes(void *out, size_t len)
     }
 }
 
+/* Looked up once: EVP_sha256() is searched for among all providers at every use. */
+static EVP_MD *sha256_md;
+
+static void fetch_sha256(void)
+{
+    sha256_md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    must(sha256_md != NULL);
+}
+
+static const EVP_MD *sha256_algorithm(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    must(pthread_once(&once, fetch_sha256) == 0);
+    return sha256_md;
+}
+
 struct sha256 sha256_of(const void *p, size_t len)
 {
     struct sha256 out;
     unsigned n = 0;
-    must(EVP_Digest(len ? p : "", len, out.b, &n, EVP_sha256(), NULL) == 1 && n == sizeof out.b);
+    must(EVP_Digest(len ? p : "", len, out.b, &n, sha256_algorithm(), NULL) == 1 &&
+         n == sizeof out.b);
     return out;
 }
 
@@ -39,7 +57,7 @@ struct sha256_run *sha256_start(void)
 {
     struct sha256_run *r = xmalloc(sizeof *r);
     r->ctx = EVP_MD_CTX_new();
-    must(r->ctx && EVP_DigestInit_ex(r->ctx, EVP_sha256(), NULL) == 1);
+    must(r->ctx && EVP_DigestInit_ex(r->ctx, sha256_algorithm(), NULL) == 1);
     return r;
 }
 

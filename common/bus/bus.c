@@ -1,4 +1,5 @@
-/* The bus without its transport: identity, addresses, hints, closing. Calls: bus_call.c; serving: bus_serve.c. */
+/* The bus without its transport: identity, addresses, hints, closing. Calls: bus_call.c; serving:
+ * bus_serve.c. */
 #include "common/bus/bus_internal.h"
 #include "common/log/log.h"
 

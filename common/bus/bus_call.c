@@ -1,13 +1,19 @@
 /* Calling: one request id over as many attempts as it takes until the deadline (protocol.md 9).
  *
  *   WAITING --connected--> OUT --answer--> done
- *      ^                    |  \--transient error, loss, no answer in `patience`--> PAUSED (100 ms doubling to 2 s)
+ *      ^                    |  \--transient error, loss, no answer in `patience`--> PAUSED (100 ms
+ * doubling to 2 s)
  *      \------ not connected ------------------------------------------------------/   |
  */
 #include "common/bus/bus_internal.h"
 #include "common/log/log.h"
 
-enum { PAUSE_FIRST_MS = 100, PAUSE_MOST_MS = 2000, PATIENCE_LEAST_MS = 500, PATIENCE_MOST_MS = 10000 };
+enum {
+    PAUSE_FIRST_MS = 100,
+    PAUSE_MOST_MS = 2000,
+    PATIENCE_LEAST_MS = 500,
+    PATIENCE_MOST_MS = 10000
+};
 
 enum phase { WAITING, OUT, PAUSED, FAILING };
 
@@ -105,8 +111,9 @@ static void leave_address(struct bus *b, size_t address)
     }
 }
 
-/* How long one attempt may stay without an answer before it is sent again: the server joins repeats of what it still holds, so
- * this costs little, and only a message lost without a lost connection needs it. */
+/* How long one attempt may stay without an answer before it is sent again: the server joins repeats
+ * of what it still holds, so this costs little, and only a message lost without a lost connection
+ * needs it. */
 static struct ms patience(const struct call *c)
 {
     int64_t third = ms_sub(c->deadline, bus_now(c->bus)).v / 3;
@@ -130,7 +137,8 @@ static void send_or_wait(struct call *c)
     f.budget_ms = (uint32_t)ms_min(ms_max(left, MS(1)), MS(UINT32_MAX)).v;
     f.payload = buf_slice(&c->payload);
     buf_clear(&c->wire);
-    must(bus_frame_pack(&f, bus_key(b), &c->wire, NULL) == 0); /* its size was checked at the start */
+    must(bus_frame_pack(&f, bus_key(b), &c->wire, NULL) ==
+         0); /* its size was checked at the start */
     c->phase = OUT;
     c->attempt = (struct bus_attempt){.address = address};
     c->next = ms_add(bus_now(b), patience(c));
@@ -147,7 +155,8 @@ static void pause_for(struct call *c, struct ms least)
     set_timer(c);
 }
 
-/* After the pause that the server asks for, at least; at once with its error when there is no time for it. */
+/* After the pause that the server asks for, at least; at once with its error when there is no time
+ * for it. */
 static void pause_after_error(struct call *c, struct ms least)
 {
     pause_for(c, least);
@@ -269,8 +278,7 @@ void bus_up_connected(struct bus *b, size_t address, bool is_connected)
     if (!is_connected) {
         leave_address(b, address);
     }
-    list_for_each(it, &b->calls)
-    {
+    list_for_each (it, &b->calls) {
         struct call *c = list_entry(it, struct call, link);
         if (is_connected && c->phase == WAITING) {
             send_or_wait(c);

@@ -24,7 +24,8 @@ void *bus_unpack(const ProtobufCMessageDescriptor *d, struct arena *a, struct sl
                  struct err *e)
 {
     ProtobufCAllocator alloc = bus_arena_allocator(a);
-    ProtobufCMessage *m = protobuf_c_message_unpack(d, &alloc, packed.len, (const uint8_t *)packed.p);
+    ProtobufCMessage *m =
+        protobuf_c_message_unpack(d, &alloc, packed.len, (const uint8_t *)packed.p);
     if (!m) {
         err_set(e, ERR_BUS_FRAME, "a message of %zu bytes does not decode as %s", packed.len,
                 d->short_name);
@@ -166,9 +167,8 @@ int bus_frame_unpack(struct slice wire, struct slice key, struct arena *a, struc
         return err_set(e, ERR_BUS_FRAME, "a frame of %zu bytes is no bus frame", wire.len);
     }
     ProtobufCAllocator alloc = bus_arena_allocator(a);
-    const Kiln__Envelope *v =
-        kiln__envelope__unpack(&alloc, wire.len - BUS_FRAME_HEAD,
-                               (const uint8_t *)wire.p + BUS_FRAME_HEAD);
+    const Kiln__Envelope *v = kiln__envelope__unpack(&alloc, wire.len - BUS_FRAME_HEAD,
+                                                     (const uint8_t *)wire.p + BUS_FRAME_HEAD);
     if (!v || !take_fields(v, out)) {
         *out = (struct bus_frame){.instance = "", .error_text = ""};
         return err_set(e, ERR_BUS_FRAME, "a frame of %zu bytes holds no envelope", wire.len);

@@ -1,4 +1,5 @@
-/* The frame on the wire: topic(4) | mac(32) | Envelope (protocol.md 9). Pure: bytes in, fields out. */
+/* The frame on the wire: topic(4) | mac(32) | Envelope (protocol.md 9). Pure: bytes in, fields out.
+ */
 #pragma once
 #include "common/base/arena.h"
 #include "common/base/buf.h"
@@ -12,9 +13,9 @@
 #define BUS_ID_LEN 16u
 
 struct bus_frame {
-    char topic[4];       /* "bind" and friends for hints, zeroes for calls */
-    uint32_t version;    /* of the sender */
-    uint32_t kind;       /* number of proto/kinds.def */
+    char topic[4];    /* "bind" and friends for hints, zeroes for calls */
+    uint32_t version; /* of the sender */
+    uint32_t kind;    /* number of proto/kinds.def */
     uint8_t request_id[BUS_ID_LEN], trace_id[BUS_ID_LEN];
     struct uuid installation; /* all zero: the sender does not know it yet */
     struct uuid boot;         /* of the sender */
@@ -26,14 +27,17 @@ struct bus_frame {
     uint32_t retry_after_ms;
 };
 
-/* Appends the frame to out, signed when key is not empty. ERR_LIMIT: longer than the cap (out is as before). */
+/* Appends the frame to out, signed when key is not empty. ERR_LIMIT: longer than the cap (out is as
+ * before). */
 int bus_frame_pack(const struct bus_frame *f, struct slice key, struct buf *out,
                    struct err *e) MUST_USE;
-/* Everything in *out lives in the arena. ERR_BUS_FRAME: no frame, *out is cleared. ERR_MAC: key is given and the mac is missing or
- * wrong; *out is filled as far as its text goes, for the refusal only. */
+/* Everything in *out lives in the arena. ERR_BUS_FRAME: no frame, *out is cleared. ERR_MAC: key is
+ * given and the mac is missing or wrong; *out is filled as far as its text goes, for the refusal
+ * only. */
 int bus_frame_unpack(struct slice wire, struct slice key, struct arena *a, struct bus_frame *out,
                      struct err *e) MUST_USE;
-/* True when a receiver of version `own` understands a sender of version `theirs`: N and N-1, never 0. */
+/* True when a receiver of version `own` understands a sender of version `theirs`: N and N-1, never
+ * 0. */
 bool bus_version_fits(uint32_t theirs, uint32_t own);
 /* An error answer's code as we use it: negative always. */
 int bus_error_code(int32_t wire_code);

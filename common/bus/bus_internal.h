@@ -19,7 +19,7 @@ struct bus {
 
     struct bus_address *addresses;
     size_t n_addresses;
-    size_t preferred; /* where the next attempt goes, if it is connected */
+    size_t preferred;  /* where the next attempt goes, if it is connected */
     struct list calls; /* of struct call (bus_call.c) */
 
     struct list servers;     /* of struct bus_server */

@@ -1,7 +1,9 @@
-/* The only nng file: contexts and aio. Callbacks of nng's threads touch nng and the loop's inbox, nothing else.
+/* The only nng file: contexts and aio. Callbacks of nng's threads touch nng and the loop's inbox,
+ * nothing else.
  *
- * A call takes an `asker` (one REQ context), a request sits in an `answerer` (one REP context). Both are their own inbox item: they
- * are posted at most once at a time. The receive that follows a send is started by nng's thread, to save a turn of the loop. */
+ * A call takes an `asker` (one REQ context), a request sits in an `answerer` (one REP context).
+ * Both are their own inbox item: they are posted at most once at a time. The receive that follows a
+ * send is started by nng's thread, to save a turn of the loop. */
 #include "common/bus/bus_envelope.h"
 #include "common/bus/bus_transport.h"
 #include "common/log/log.h"
@@ -11,7 +13,12 @@
 #include <nng/protocol/reqrep0/rep.h>
 #include <nng/protocol/reqrep0/req.h>
 
-enum { RECONNECT_FIRST_MS = 100, RECONNECT_MOST_MS = 1000, RESEND_MS = 86400000, HINT_BUFFER = 1024 };
+enum {
+    RECONNECT_FIRST_MS = 100,
+    RECONNECT_MOST_MS = 1000,
+    RESEND_MS = 86400000,
+    HINT_BUFFER = 1024
+};
 
 struct transport {
     struct loop *loop;
@@ -26,8 +33,8 @@ struct endpoint {
     struct transport *tp;
     struct list link;
     nng_socket socket;
-    size_t address; /* dialled only */
-    int pipes;      /* dialled only: live connections; loop only */
+    size_t address;   /* dialled only */
+    int pipes;        /* dialled only: live connections; loop only */
     struct list idle; /* dialled only: askers without a call */
     struct list all;  /* of struct seat */
     struct bus_server *server;
@@ -194,8 +201,7 @@ static void on_asker_item(struct inbox_item *item)
     list_add_tail(&s->home->idle, &s->idle_link);
     if (attempt && !tp->is_closing) {
         attempt->impl = NULL;
-        bus_up_answer(tp->bus, attempt, rv ? ERR_BUS_TIMEOUT : 0,
-                      rv ? SLICE_NONE : frame_of(msg));
+        bus_up_answer(tp->bus, attempt, rv ? ERR_BUS_TIMEOUT : 0, rv ? SLICE_NONE : frame_of(msg));
     }
     nng_msg_free(msg);
 }
@@ -213,8 +219,7 @@ static struct seat *asker_take(struct endpoint *p)
 
 static struct endpoint *endpoint_at(struct transport *tp, size_t address)
 {
-    list_for_each(it, &tp->sockets)
-    {
+    list_for_each (it, &tp->sockets) {
         struct endpoint *p = list_entry(it, struct endpoint, link);
         if (!p->server && !p->subscriber && !p->is_publisher && p->address == address) {
             return p;
@@ -239,7 +244,8 @@ static void nng_send_attempt(void *data, struct bus_attempt *a, struct slice fra
     nng_ctx_send(s->ctx, s->aio);
 }
 
-/* Closing the context ends its send or receive in any state of the race with nng's thread; the asker comes back by its item. */
+/* Closing the context ends its send or receive in any state of the race with nng's thread; the
+ * asker comes back by its item. */
 static void nng_cancel_attempt(void *data, struct bus_attempt *a)
 {
     (void)data;
@@ -339,8 +345,7 @@ static int nng_publish_on(void *data, const char *url, struct err *e)
 static void nng_publish(void *data, struct slice frame)
 {
     struct transport *tp = data;
-    list_for_each(it, &tp->sockets)
-    {
+    list_for_each (it, &tp->sockets) {
         struct endpoint *p = list_entry(it, struct endpoint, link);
         if (!p->is_publisher) {
             continue;
@@ -395,18 +400,17 @@ static int nng_subscribe(void *data, const char *url, struct bus_subscriber *sub
 }
 
 /* ---- closing ---- */
-/* nng_close and nng_aio_stop wait for nng's threads, so they run off the loop. Nothing else touches the lists meanwhile. */
+/* nng_close and nng_aio_stop wait for nng's threads, so they run off the loop. Nothing else touches
+ * the lists meanwhile. */
 static void close_sockets_offload(struct offload_job *job)
 {
     struct transport *tp = container_of(job, struct transport, close_job);
-    list_for_each(it, &tp->sockets)
-    {
+    list_for_each (it, &tp->sockets) {
         struct endpoint *p = list_entry(it, struct endpoint, link);
         (void)nng_pipe_notify(p->socket, NNG_PIPE_EV_ADD_POST, NULL, NULL);
         (void)nng_pipe_notify(p->socket, NNG_PIPE_EV_REM_POST, NULL, NULL);
         (void)nng_close(p->socket);
-        list_for_each(st, &p->all)
-        {
+        list_for_each (st, &p->all) {
             nng_aio_stop(list_entry(st, struct seat, all_link)->aio);
         }
     }
@@ -429,8 +433,8 @@ static void nng_close_all(void *data)
     struct transport *tp = data;
     tp->is_closing = true;
     tp->last.fn = on_last;
-    tp->close_job = (struct offload_job){.work_offload = close_sockets_offload,
-                                         .done = on_sockets_closed};
+    tp->close_job =
+        (struct offload_job){.work_offload = close_sockets_offload, .done = on_sockets_closed};
     loop_offload(tp->loop, &tp->close_job);
 }
 

@@ -1,4 +1,5 @@
-/* Serving: requests are checked, joined when they are repeats of one that is still held, and answered once. */
+/* Serving: requests are checked, joined when they are repeats of one that is still held, and
+ * answered once. */
 #include "common/bus/bus_internal.h"
 #include "common/log/log.h"
 

@@ -17,8 +17,7 @@ static int sim_dial(void *data, size_t address, const char *url, struct err *e)
 static void sim_send(void *data, struct bus_attempt *pub, struct slice frame)
 {
     struct end *end = data;
-    list_for_each(it, &end->dials)
-    {
+    list_for_each (it, &end->dials) {
         struct dial *d = list_entry(it, struct dial, link);
         if (d->address != pub->address) {
             continue;
@@ -58,8 +57,7 @@ static int sim_serve(void *data, const char *url, unsigned held, struct bus_serv
                        url);
     }
     struct listener *l = xcalloc(1, sizeof(*l));
-    *l = (struct listener){
-        .end = end, .url = xstrdup(url), .server = server, .free_seats = held};
+    *l = (struct listener){.end = end, .url = xstrdup(url), .server = server, .free_seats = held};
     sim_listener_setup(l);
     list_init(&l->seats);
     list_init(&l->queued);
@@ -100,14 +98,12 @@ static int sim_publish_on(void *data, const char *url, struct err *e)
 
 static void publish_to(struct end *from, const char *url, struct slice frame)
 {
-    list_for_each(it, &from->w->ends)
-    {
+    list_for_each (it, &from->w->ends) {
         struct end *end = list_entry(it, struct end, link);
         if (end->is_cut || from->is_cut) {
             continue;
         }
-        list_for_each(rt, &end->readers)
-        {
+        list_for_each (rt, &end->readers) {
             struct reader *r = list_entry(rt, struct reader, link);
             if (strcmp(r->url, url) == 0) {
                 struct message *m = sim_message_new(from->w, HINT, frame);
@@ -121,8 +117,7 @@ static void publish_to(struct end *from, const char *url, struct slice frame)
 static void sim_publish(void *data, struct slice frame)
 {
     struct end *end = data;
-    list_for_each(it, &end->publishers)
-    {
+    list_for_each (it, &end->publishers) {
         publish_to(end, list_entry(it, struct publisher, link)->url, frame);
     }
 }
@@ -141,8 +136,7 @@ static int sim_subscribe(void *data, const char *url, struct bus_subscriber *sub
 /* ---- the end of an end ---- */
 static void forget_messages_of(struct end *end)
 {
-    list_for_each(it, &end->w->messages)
-    {
+    list_for_each (it, &end->w->messages) {
         struct message *m = list_entry(it, struct message, link);
         if ((m->dial && m->dial->end == end) || (m->reader && m->reader->end == end)) {
             sim_message_free(m);
@@ -152,14 +146,11 @@ static void forget_messages_of(struct end *end)
 
 static void forget_seats_of(struct end *gone)
 {
-    list_for_each(it, &gone->w->ends)
-    {
+    list_for_each (it, &gone->w->ends) {
         struct end *end = list_entry(it, struct end, link);
-        list_for_each(lt, &end->listeners)
-        {
+        list_for_each (lt, &end->listeners) {
             struct listener *l = list_entry(lt, struct listener, link);
-            list_for_each(st, &l->seats)
-            {
+            list_for_each (st, &l->seats) {
                 struct seat *s = list_entry(st, struct seat, link);
                 if (s->dial && s->dial->end == gone) {
                     s->dial = NULL;

@@ -6,11 +6,9 @@ enum { REORDER_MOST_MS = 200, RECONNECT_MOST_MS = 100 };
 /* ---- connections ---- */
 struct listener *sim_find_listener(struct bus_world *w, const char *url)
 {
-    list_for_each(it, &w->ends)
-    {
+    list_for_each (it, &w->ends) {
         struct end *end = list_entry(it, struct end, link);
-        list_for_each(lt, &end->listeners)
-        {
+        list_for_each (lt, &end->listeners) {
             struct listener *l = list_entry(lt, struct listener, link);
             if (strcmp(l->url, url) == 0) {
                 return l;
@@ -48,7 +46,8 @@ static void on_down(struct sim_event *ev)
     connect_soon(d);
 }
 
-/* What is in flight on it is lost from now on; the caller notices in the same instant, but not inside of this call. */
+/* What is in flight on it is lost from now on; the caller notices in the same instant, but not
+ * inside of this call. */
 static void break_connection(struct dial *d)
 {
     if (d->connection) {
@@ -61,11 +60,9 @@ static void break_connection(struct dial *d)
 
 void sim_break_all_of(struct end *gone)
 {
-    list_for_each(it, &gone->w->ends)
-    {
+    list_for_each (it, &gone->w->ends) {
         struct end *end = list_entry(it, struct end, link);
-        list_for_each(dt, &end->dials)
-        {
+        list_for_each (dt, &end->dials) {
             struct dial *d = list_entry(dt, struct dial, link);
             if (end == gone || (d->peer && d->peer->end == gone)) {
                 break_connection(d);
@@ -76,11 +73,9 @@ void sim_break_all_of(struct end *gone)
 
 void sim_connect_waiting(struct bus_world *w)
 {
-    list_for_each(it, &w->ends)
-    {
+    list_for_each (it, &w->ends) {
         struct end *end = list_entry(it, struct end, link);
-        list_for_each(dt, &end->dials)
-        {
+        list_for_each (dt, &end->dials) {
             struct dial *d = list_entry(dt, struct dial, link);
             if (!d->connection && !list_linked(&d->down.link) && !list_linked(&d->up.link)) {
                 connect_soon(d);
@@ -161,10 +156,8 @@ void sim_transmit(struct message *m)
 static void take_seat(struct listener *l, struct message *m)
 {
     struct seat *s = xcalloc(1, sizeof(*s));
-    *s = (struct seat){.listener = l,
-                       .dial = m->dial,
-                       .connection = m->connection,
-                       .attempt = m->attempt};
+    *s = (struct seat){
+        .listener = l, .dial = m->dial, .connection = m->connection, .attempt = m->attempt};
     list_add_tail(&l->seats, &s->link);
     l->free_seats--;
     struct buf frame = m->frame;
@@ -196,8 +189,7 @@ static void request_arrives(struct message *m)
 static void answer_arrives(struct message *m)
 {
     struct dial *d = m->dial;
-    list_for_each(it, &d->attempts)
-    {
+    list_for_each (it, &d->attempts) {
         struct attempt *a = list_entry(it, struct attempt, link);
         if (a->number == m->attempt) {
             struct bus_attempt *pub = a->pub;

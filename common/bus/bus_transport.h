@@ -1,4 +1,5 @@
-/* What the bus asks of a transport and of time, and what the transport tells it. For bus*.c only. */
+/* What the bus asks of a transport and of time, and what the transport tells it. For bus*.c only.
+ */
 #pragma once
 #include "common/bus/bus.h"
 #include "common/flow/sim_time.h"
@@ -31,11 +32,13 @@ struct bus_attempt {
 /* All on the loop. Frames are copied. No upcall is made from inside of an operation. */
 struct bus_transport_ops {
     int (*dial)(void *tp, size_t address, const char *url, struct err *e);
-    void (*send)(void *tp, struct bus_attempt *a, struct slice frame); /* only while the address is connected */
-    void (*cancel)(void *tp, struct bus_attempt *a);                   /* no answer comes after it */
+    void (*send)(void *tp, struct bus_attempt *a,
+                 struct slice frame);                /* only while the address is connected */
+    void (*cancel)(void *tp, struct bus_attempt *a); /* no answer comes after it */
     int (*serve)(void *tp, const char *url, unsigned held, struct bus_server *s, struct err *e);
-    void (*reply)(void *tp, void *seat, struct slice frame); /* the seat of the request is given back */
-    void (*abandon)(void *tp, void *seat);                   /* the same without an answer */
+    void (*reply)(void *tp, void *seat,
+                  struct slice frame);     /* the seat of the request is given back */
+    void (*abandon)(void *tp, void *seat); /* the same without an answer */
     int (*publish_on)(void *tp, const char *url, struct err *e);
     void (*publish)(void *tp, struct slice frame);
     int (*subscribe)(void *tp, const char *url, struct bus_subscriber *s, struct err *e);
@@ -53,7 +56,8 @@ void bus_up_closed(struct bus *b);
 
 /* ---- making one ---- */
 /* The transport is set right after, by bus_set_transport. */
-struct bus *bus_make(const struct bus_clock_ops *clock_ops, void *clock, const struct bus_identity *me);
+struct bus *bus_make(const struct bus_clock_ops *clock_ops, void *clock,
+                     const struct bus_identity *me);
 void bus_set_transport(struct bus *b, const struct bus_transport_ops *ops, void *tp);
 /* Frees at once and calls nobody back: the end of a process in a simulation. */
 void bus_discard(struct bus *b);

@@ -5,7 +5,8 @@
 
 enum bus_kind {
     BUS_KIND_NONE = 0,
-#define KIND(name, number, from, to, request, reply, timeout_ms, idempotent_by, says) BUS_##name = number,
+#define KIND(name, number, from, to, request, reply, timeout_ms, idempotent_by, says)              \
+    BUS_##name = number,
 #include "proto/kinds.def"
 #undef KIND
 };

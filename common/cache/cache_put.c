@@ -143,8 +143,7 @@ void mirror_put_start(struct cache *c, struct cache_put *pub)
 void mirror_puts_fail(struct mirror *m, int code, const char *why)
 {
     size_t n = 0; /* only those of now: a `done` may start another */
-    list_for_each(it, &m->puts)
-    {
+    list_for_each (it, &m->puts) {
         n++;
     }
     for (; n > 0; n--) {

@@ -17,8 +17,7 @@ struct get {
 /* ---- reading ---- */
 static void want(struct mirror *m, uint64_t unit)
 {
-    list_for_each(it, &m->wanted)
-    {
+    list_for_each (it, &m->wanted) {
         if (list_entry(it, struct wanted, link)->unit == unit) {
             return; /* not asked yet: the answer will be new enough */
         }

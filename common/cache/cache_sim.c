@@ -144,8 +144,7 @@ static void break_connection(struct end *end, const char *why)
     end->connection++;
     struct list failed;
     list_init(&failed);
-    list_for_each(it, &end->events)
-    {
+    list_for_each (it, &end->events) {
         struct news *n = list_entry(it, struct news, link);
         if (n->put) {
             list_del(&n->link);
@@ -190,8 +189,7 @@ static struct value *value_at(struct cache_world *w, struct slice key)
 
 static void tell_all(struct cache_world *w, const char *prefix, uint64_t unit, bool is_flush)
 {
-    list_for_each(it, &w->ends)
-    {
+    list_for_each (it, &w->ends) {
         struct end *end = list_entry(it, struct end, link);
         if (end->is_connected && (!prefix || strcmp(end->pub.prefix, prefix) == 0)) {
             struct news *n = news_new(end);
@@ -373,8 +371,7 @@ void cache_world_set_faults(struct cache_world *w, const struct cache_faults *f)
 void cache_world_down(struct cache_world *w)
 {
     w->is_down = true;
-    list_for_each(it, &w->ends)
-    {
+    list_for_each (it, &w->ends) {
         break_connection(list_entry(it, struct end, link), "Redis is down");
     }
 }
@@ -382,8 +379,7 @@ void cache_world_down(struct cache_world *w)
 void cache_world_up(struct cache_world *w)
 {
     w->is_down = false;
-    list_for_each(it, &w->ends)
-    {
+    list_for_each (it, &w->ends) {
         connect_soon(list_entry(it, struct end, link));
     }
 }

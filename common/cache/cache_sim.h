@@ -1,8 +1,8 @@
 /* Redis in memory for the simulation: the compare-and-set, the tracked mirror, and their faults, on
  * scripted time. */
 #pragma once
-#include "common/flow/sim_time.h"
 #include "common/cache/cache.h"
+#include "common/flow/sim_time.h"
 
 struct cache_world;
 /* Chances are per put, in permille. */

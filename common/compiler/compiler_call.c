@@ -202,8 +202,7 @@ static struct compiler_child *pick(const struct compiler_pool *p, const struct c
     const char *id = job->load_id ? job->load_id : job->own_load;
     struct compiler_child *best = NULL;
     int best_rank = -1;
-    list_for_each(it, &p->children)
-    {
+    list_for_each (it, &p->children) {
         struct compiler_child *c = list_entry(it, struct compiler_child, link);
         if (c->state != CHILD_IDLE || c->hung_up) {
             continue;

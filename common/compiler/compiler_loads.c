@@ -57,8 +57,7 @@ void compiler_copies_fini(struct compiler_child *c)
 /* What the children hold under this id is not what the next call of it means. */
 static void mark_stale(struct compiler_pool *p, const char *load_id)
 {
-    list_for_each(it, &p->children)
-    {
+    list_for_each (it, &p->children) {
         struct compiler_child *c = list_entry(it, struct compiler_child, link);
         struct compiler_copy *copy = copy_get(c, load_id);
         if (copy) {
@@ -150,8 +149,7 @@ bool compiler_unload_forgotten(struct compiler_child *c)
 void compiler_loads_tidy(struct loop_task *t)
 {
     struct compiler_pool *p = t->data;
-    list_for_each(it, &p->children)
-    {
+    list_for_each (it, &p->children) {
         struct compiler_child *c = list_entry(it, struct compiler_child, link);
         if (c->state == CHILD_IDLE && !c->hung_up) {
             (void)compiler_unload_forgotten(c);

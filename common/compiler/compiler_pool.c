@@ -16,8 +16,7 @@ void compiler_pool_stats(const struct compiler_pool *p, struct compiler_stats *o
 {
     *out = p->stats;
     out->ready = 0;
-    list_for_each(it, &p->children)
-    {
+    list_for_each (it, &p->children) {
         out->ready += answers(list_entry(it, struct compiler_child, link)) ? 1 : 0;
     }
 }
@@ -33,8 +32,7 @@ static unsigned count_ready(const struct compiler_pool *p)
 static unsigned count_staying(const struct compiler_pool *p)
 {
     unsigned n = 0;
-    list_for_each(it, &p->children)
-    {
+    list_for_each (it, &p->children) {
         const struct compiler_child *c = list_entry(it, struct compiler_child, link);
         n += c->state != CHILD_ENDING && !c->retiring ? 1 : 0;
     }
@@ -43,8 +41,7 @@ static unsigned count_staying(const struct compiler_pool *p)
 
 static bool is_retiring(const struct compiler_pool *p)
 {
-    list_for_each(it, &p->children)
-    {
+    list_for_each (it, &p->children) {
         if (list_entry(it, struct compiler_child, link)->retiring) {
             return true;
         }
@@ -152,8 +149,7 @@ static void end_quietly(struct compiler_child *c)
 /* The substitute is there: those that are at rest go, the others after their answer. */
 static void end_retiring(struct compiler_pool *p)
 {
-    list_for_each(it, &p->children)
-    {
+    list_for_each (it, &p->children) {
         struct compiler_child *c = list_entry(it, struct compiler_child, link);
         if (c->retiring && c->state == CHILD_IDLE) {
             end_quietly(c);
@@ -293,8 +289,7 @@ void compiler_pool_close(struct compiler_pool *p, void (*done)(void *data), void
     p->closed_data = data;
     loop_timer_stop(&p->respawn);
     compiler_jobs_fail_all(p, ERR_SHUTDOWN, "the Malloy compiler is shutting down");
-    list_for_each(it, &p->children)
-    {
+    list_for_each (it, &p->children) {
         shut_down_child(list_entry(it, struct compiler_child, link));
     }
     loop_defer(p->loop, &p->finish); /* looks whether that was all */

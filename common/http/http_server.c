@@ -15,8 +15,7 @@ static void on_over(struct loop_task *t)
 static void on_grace(struct loop_timer *t)
 {
     struct http_server *s = t->data;
-    list_for_each(it, &s->conns)
-    {
+    list_for_each (it, &s->conns) {
         http_conn_close(list_entry(it, struct http_conn, link));
     }
 }
@@ -73,12 +72,10 @@ void http_server_close(struct http_server *s, struct ms grace, void (*done)(void
     s->done = done;
     s->done_data = data;
     loop_timer_start(&s->grace, grace);
-    list_for_each(it, &s->listeners)
-    {
+    list_for_each (it, &s->listeners) {
         http_listener_close(list_entry(it, struct http_listener, link));
     }
-    list_for_each(conn, &s->conns)
-    {
+    list_for_each (conn, &s->conns) {
         struct http_conn *c = list_entry(conn, struct http_conn, link);
         if (!c->busy && !c->reading && !c->flying && c->pending.len == 0 && !c->lingering) {
             http_conn_close(c);

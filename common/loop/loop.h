@@ -1,4 +1,5 @@
-/* The event loop of a process: timers, deferred tasks, signals, the inbox from other threads, offload. */
+/* The event loop of a process: timers, deferred tasks, signals, the inbox from other threads,
+ * offload. */
 #pragma once
 #include "common/base/list.h"
 #include "common/base/ms.h"
@@ -9,17 +10,18 @@ struct loop;
 struct uv_loop_s;
 
 struct loop *loop_new(void) MUST_USE;
-/* After loop_run returned. Closes what the loop itself opened; must() that no flow, timer, task, job or handle is left. */
+/* After loop_run returned. Closes what the loop itself opened; must() that no flow, timer, task,
+ * job or handle is left. */
 void loop_free(struct loop *l);
 /* Runs until loop_stop; may be called again. The calling thread owns the loop from then on. */
 void loop_run(struct loop *l);
 void loop_stop(struct loop *l); /* loop thread only; returns at the end of the turn */
-/* One turn for tests: waits at most max_wait for something to happen. False when nothing is alive; it waits even then, because a
- * post from another thread may come. */
+/* One turn for tests: waits at most max_wait for something to happen. False when nothing is alive;
+ * it waits even then, because a post from another thread may come. */
 bool loop_turn(struct loop *l, struct ms max_wait);
-struct ms loop_now(struct loop *l); /* monotonic */
-int64_t loop_unix_us(void);         /* wall clock, for records only */
-struct uv_loop_s *loop_uv(struct loop *l); /* for adapter files only */
+struct ms loop_now(struct loop *l);          /* monotonic */
+int64_t loop_unix_us(void);                  /* wall clock, for records only */
+struct uv_loop_s *loop_uv(struct loop *l);   /* for adapter files only */
 void loop_assert_here(const struct loop *l); /* must() that this is the loop's thread */
 struct flow_env *loop_flows(struct loop *l); /* flows run on this */
 
@@ -31,7 +33,8 @@ struct loop_timer {
     struct ms due;
     size_t heap_at; /* place in the loop's heap + 1; 0 unarmed */
 };
-void loop_timer_init(struct loop_timer *t, struct loop *l, void (*fn)(struct loop_timer *), void *data);
+void loop_timer_init(struct loop_timer *t, struct loop *l, void (*fn)(struct loop_timer *),
+                     void *data);
 void loop_timer_start(struct loop_timer *t, struct ms after);
 void loop_timer_stop(struct loop_timer *t);
 
@@ -45,14 +48,16 @@ void loop_task_init(struct loop_task *t, void (*fn)(struct loop_task *), void *d
 void loop_defer(struct loop *l, struct loop_task *t);
 void loop_task_cancel(struct loop_task *t);
 
-/* Inbox: the only way into the loop from another thread. item is handed to the loop, fn runs there, in order. */
+/* Inbox: the only way into the loop from another thread. item is handed to the loop, fn runs there,
+ * in order. */
 struct inbox_item {
     void (*fn)(struct inbox_item *item);
     struct inbox_item *next;
 };
 void loop_post(struct loop *l, struct inbox_item *item); /* any thread */
 
-/* Offload: a pure function on the thread pool; `done` comes on the loop. work must touch nothing but its job. */
+/* Offload: a pure function on the thread pool; `done` comes on the loop. work must touch nothing
+ * but its job. */
 struct offload_job {
     void (*work_offload)(struct offload_job *job);
     void (*done)(struct offload_job *job);

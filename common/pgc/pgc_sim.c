@@ -370,8 +370,7 @@ struct pgc_pool *pgc_sim_pool_new(struct loop *l, const struct pgc_settings *s, 
 void pgc_sim_drop_idle(struct pgc_pool *p)
 {
     must(p->driver == &sim_driver);
-    list_for_each(it, &p->conns[PGC_CONN_IDLE])
-    {
+    list_for_each (it, &p->conns[PGC_CONN_IDLE]) {
         struct sim_session *s = list_entry(it, struct pgc_conn, link)->drv;
         s->dead = true;
     }

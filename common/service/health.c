@@ -5,8 +5,7 @@
 
 static struct health_condition *find(struct service *s, const char *name)
 {
-    list_for_each(it, &s->conditions)
-    {
+    list_for_each (it, &s->conditions) {
         struct health_condition *c = list_entry(it, struct health_condition, link);
         if (strcmp(c->name, name) == 0) {
             return c;
@@ -49,8 +48,7 @@ bool health_ready(const struct service *s)
     if (s->draining) {
         return false;
     }
-    list_for_each(it, &s->conditions)
-    {
+    list_for_each (it, &s->conditions) {
         const struct health_condition *c = list_entry(it, struct health_condition, link);
         if (c->required && !c->ok) {
             return false;
@@ -81,8 +79,7 @@ void health_json(const struct service *s, struct buf *out)
     }
     buf_add_str(out, "\"parts\":{");
     const char *comma = "";
-    list_for_each(it, &s->conditions)
-    {
+    list_for_each (it, &s->conditions) {
         buf_add_str(out, comma);
         add_condition(list_entry(it, struct health_condition, link), out);
         comma = ",";

@@ -46,8 +46,7 @@ static struct metric *metric_get(const char *name, const char *labels, const cha
                                  enum metric_kind kind)
 {
     struct family *f = family_get(name, help, kind);
-    list_for_each(it, &f->metrics)
-    {
+    list_for_each (it, &f->metrics) {
         struct metric *m = list_entry(it, struct metric, link);
         if (strcmp(m->labels, labels) == 0) {
             return m;
@@ -160,8 +159,7 @@ void metrics_print(struct buf *out)
         const struct family *f = it.value;
         buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name,
                  kind_names[f->kind]);
-        list_for_each(at, &f->metrics)
-        {
+        list_for_each (at, &f->metrics) {
             const struct metric *m = list_entry(at, struct metric, link);
             if (f->kind == HISTOGRAM) {
                 print_histogram(f, m, out);

@@ -35,8 +35,7 @@ static void refresh_process_metrics(const struct service *s)
                resident_bytes());
     metric_set(metric_gauge("kiln_ready", "", "1 when every required condition is ok"),
                health_ready(s));
-    list_for_each(it, &s->conditions)
-    {
+    list_for_each (it, &s->conditions) {
         const struct health_condition *c = list_entry(it, struct health_condition, link);
         auto_buf struct buf labels = {0};
         buf_add_str(&labels, "condition=\"");

@@ -12,18 +12,33 @@ struct op_query {
     int sink_rc;
 };
 
-static const char *join_tables(struct op_query *q)
-{
-    auto_buf struct buf out = {0};
-    for (size_t i = 0; i < q->q->n_baked; i++) {
-        buf_addf(&out, "%s%s", i ? ", " : "", wh_name_quoted(q->o.arena, &q->q->baked[i].name));
-    }
-    return arena_strdup(q->o.arena, buf_str(&out));
-}
-
 static void add(struct op_query *q, const char *sql, const char *prepare_as)
 {
     q->o.stmts[q->o.n_stmts++] = (struct pgc_stmt){.sql = sql, .prepare_as = prepare_as};
+}
+
+/* Every query passes here: texts are put together without format strings. */
+static const char *concat(struct arena *a, const char *head, const char *middle, const char *tail)
+{
+    size_t n_head = strlen(head), n_middle = strlen(middle), n_tail = strlen(tail);
+    char *text = arena_alloc(a, n_head + n_middle + n_tail + 1);
+    memcpy(text, head, n_head);
+    memcpy(text + n_head, middle, n_middle);
+    memcpy(text + n_head + n_middle, tail, n_tail + 1);
+    return text;
+}
+
+/* Before the snapshot: it keeps a swap out, so that the row describes exactly what the query reads.
+ */
+static void add_lock(struct op_query *q)
+{
+    struct arena *a = q->o.arena;
+    const char *tables = wh_name_quoted(a, &q->q->baked[0].name);
+    for (size_t i = 1; i < q->q->n_baked; i++) {
+        tables = concat(a, tables, ", ", wh_name_quoted(a, &q->q->baked[i].name));
+    }
+    add(q, concat(a, "LOCK TABLE ", tables, " IN ACCESS SHARE MODE"),
+        concat(a, "kiln lock ", tables, ""));
 }
 
 static bool is_first_of_schema(const struct wh_query *q, size_t i)
@@ -51,14 +66,13 @@ static void add_fence(struct op_query *q, const char *schema)
     params[0] = wh_pg_array(a, keys, n);
     params[1] = schema;
     struct wh_name fence = {.schema = schema, .table = "kiln_fence"};
-    const char *sql = arena_printf(
+    const char *sql = concat(
         a,
         "SELECT f.target, f.build_id, f.generation, f.published, (extract(epoch FROM f.data_as_of) "
-        "* 1000000)::bigint, (f.relid = to_regclass(format('%%I.%%I', $2::text, f.target))::oid) "
-        "IS "
-        "TRUE FROM %s f WHERE f.target = ANY($1::text[])",
-        wh_name_quoted(a, &fence));
-    add(q, sql, arena_printf(a, "kiln fence %s", schema));
+        "* 1000000)::bigint, (f.relid = to_regclass(format('%I.%I', $2::text, f.target))::oid) IS "
+        "TRUE FROM ",
+        wh_name_quoted(a, &fence), " f WHERE f.target = ANY($1::text[])");
+    add(q, sql, concat(a, "kiln fence ", schema, ""));
     q->o.stmts[q->o.n_stmts - 1].params = params;
     q->o.stmts[q->o.n_stmts - 1].n_params = 2;
     q->n_fences++;
@@ -71,10 +85,7 @@ static void add_all(struct op_query *q)
     bool in_transaction = wq->n_baked > 0 || wq->read_only;
     if (wq->n_baked > 0) {
         add(q, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "kiln begin receipt");
-        /* Before the snapshot: it keeps a swap out, so that the row describes exactly what the
-         * query reads. */
-        add(q, arena_printf(q->o.arena, "LOCK TABLE %s IN ACCESS SHARE MODE", join_tables(q)),
-            NULL);
+        add_lock(q);
     } else if (in_transaction) {
         add(q, "BEGIN READ ONLY", "kiln begin");
     }

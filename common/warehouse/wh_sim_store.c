@@ -84,8 +84,7 @@ void wh_sim_put_schema(struct wh_sim *s, const char *schema)
 
 struct sim_table *sim_table_find(const struct wh_sim *s, const char *schema, const char *table)
 {
-    list_for_each(it, &s->tables)
-    {
+    list_for_each (it, &s->tables) {
         struct sim_table *t = list_entry(it, struct sim_table, link);
         if (strcmp(t->schema, schema) == 0 && strcmp(t->table, table) == 0) {
             return t;
@@ -129,8 +128,7 @@ int64_t wh_sim_rows(const struct wh_sim *s, const char *schema, const char *tabl
 size_t wh_sim_n_tables(const struct wh_sim *s)
 {
     size_t n = 0;
-    list_for_each(it, &s->tables)
-    {
+    list_for_each (it, &s->tables) {
         n++;
     }
     return n;
@@ -176,8 +174,7 @@ void sim_staging_name(uint64_t token, char out[40])
 
 struct sim_fence *sim_fence_find(const struct wh_sim *s, const char *schema, const char *target)
 {
-    list_for_each(it, &s->fences)
-    {
+    list_for_each (it, &s->fences) {
         struct sim_fence *f = list_entry(it, struct sim_fence, link);
         if (strcmp(f->schema, schema) == 0 && strcmp(f->target, target) == 0) {
             return f;

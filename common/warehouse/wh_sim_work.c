@@ -281,8 +281,7 @@ static bool is_orphan(const struct sim_op *o, const struct sim_table *t)
 
 static int run_sweep(struct sim_op *o)
 {
-    list_for_each(it, &o->sim->tables)
-    {
+    list_for_each (it, &o->sim->tables) {
         struct sim_table *t = list_entry(it, struct sim_table, link);
         if (is_orphan(o, t)) {
             sim_table_free(t);

@@ -72,9 +72,9 @@ struct gw_package {
     size_t n_models;
     const char *const *notebooks;
     size_t n_notebooks;
-    struct map by_build; /* build id -> struct gw_binding * */
-    struct arena arena;  /* holds all of it */
-    uint64_t running;    /* queries that hold it now (for oldest_in_use) */
+    struct map by_build;        /* build id -> struct gw_binding * */
+    struct arena arena;         /* holds all of it */
+    uint64_t running;           /* queries that hold it now (for oldest_in_use) */
     const struct gw_view *view; /* query half: made on first use, in the arena; NULL until then */
 };
 struct gw_package *gw_package_ref(struct gw_package *p);

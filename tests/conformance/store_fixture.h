@@ -34,7 +34,8 @@ void peer_close(struct planner_peer *p);
 void sql(const char *text);
 const char *value(const char *text); /* first value, in the arena */
 
-/* Waits for an op of peer `one`: `struct store_op *op = op_new(); store_x(one.s, op, ..); op_wait(op);` gives its rc. */
+/* Waits for an op of peer `one`: `struct store_op *op = op_new(); store_x(one.s, op, ..);
+ * op_wait(op);` gives its rc. */
 struct store_op *op_new(void);
 int op_wait(struct store_op *op);
 int op_wait_on(struct planner_peer *p, struct store_op *op);

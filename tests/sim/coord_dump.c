@@ -55,8 +55,7 @@ static void dump_job(struct buf *b, const struct job *j)
              j->granted_ever, j->attempts, (long long)j->retry_at_us, j->error_code,
              or_dash(j->error), j->n_waiting, j->generation, U(j->wait_epoch),
              j->place && j->place->holder == j ? "holds" : "");
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         const struct attempt *a = list_entry(it, struct attempt, link);
         bool live = list_linked(&a->live_link);
         bool lost_told = a->state == ATTEMPT_LOST && a->reported;
@@ -96,12 +95,10 @@ static void dump_run(struct buf *b, const struct run *r)
 static void dump_place(struct buf *b, const struct place *p)
 {
     buf_addf(b, "place %llu %s %s\n", U(p->id), p->warehouse, p->physical);
-    list_for_each(it, &p->targets)
-    {
+    list_for_each (it, &p->targets) {
         const struct target *t = list_entry(it, struct target, link);
         buf_addf(b, " target %llu %s bound %zu\n", U(t->t.target_id), t->t.entity_id, t->n_bound);
-        list_for_each(at, &t->generations)
-        {
+        list_for_each (at, &t->generations) {
             const struct generation *g = list_entry(at, struct generation, link);
             buf_addf(b, "  generation %s %llu %s rows %lld of %s load %llu cols %zu\n", g->id,
                      U(g->g.token), generation_state_name(g->state), (long long)g->g.rows, g->run,
@@ -118,8 +115,7 @@ static void dump_unit(struct buf *b, const struct unit *u)
     if (u->set) {
         dump_set(b, u->set);
     }
-    list_for_each(it, &u->runs)
-    {
+    list_for_each (it, &u->runs) {
         const struct run *r = list_entry(it, struct run, unit_link);
         if (run_state_active(r->state) || r->state == RUN_READY) {
             dump_run(b, r);

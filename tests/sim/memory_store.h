@@ -31,7 +31,8 @@ bool memory_run_next(struct map_iter *it, const struct memory_store *s, const st
 bool memory_job_next(struct map_iter *it, const struct memory_store *s, const struct row_job **out);
 bool memory_generation_next(struct map_iter *it, const struct memory_store *s,
                             const struct row_generation **out);
-bool memory_token_recorded(const struct memory_store *s, uint64_t token); /* some generation has it */
+bool memory_token_recorded(const struct memory_store *s,
+                           uint64_t token); /* some generation has it */
 /* Moves that were applied, as "machine from to" counts: for coverage of states.def. */
 size_t memory_moves_seen(const struct memory_store *s, const char *machine, const char *from,
                          const char *to);

@@ -199,8 +199,7 @@ START_TEST(a_list_keeps_order_and_forgets_what_is_unlinked)
     }
     list_add_head(&head, &things[0].link);
     int expected = 0;
-    list_for_each(it, &head)
-    {
+    list_for_each (it, &head) {
         struct thing *t = list_entry(it, struct thing, link);
         ck_assert_int_eq(t->n, expected++);
         if (t->n % 2) {

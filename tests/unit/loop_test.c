@@ -1,10 +1,10 @@
 #include "common/log/log.h"
 #include "common/loop/loop.h"
 #include <check.h>
-#include <time.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE 5000 /* ms a test waits for a condition before it fails */

@@ -244,8 +244,7 @@ enum gw_cache_found gw_compile_get(struct gateway *g, const struct gw_compile_as
 
 void gw_compiles_cancel(struct gateway *g)
 {
-    list_for_each(it, &g->query_half->compiles)
-    {
+    list_for_each (it, &g->query_half->compiles) {
         compiler_call_cancel(&list_entry(it, struct compile, link)->call);
     }
 }

@@ -46,8 +46,7 @@ void gw_query_close(struct service *s)
     struct gateway *g = service_state(s);
     struct gw_part *p = g->query_half;
     p->closing = s;
-    list_for_each(it, &p->works)
-    {
+    list_for_each (it, &p->works) {
         struct gw_work *w = list_entry(it, struct gw_work, link);
         if (w->flow) {
             flow_cancel(w->flow);

@@ -44,8 +44,7 @@ void rest_environments_list(struct rest_call *c)
 static json_t *failures(const struct rest_chain *ch)
 {
     json_t *list = NULL;
-    list_for_each(link, &ch->over)
-    {
+    list_for_each (link, &ch->over) {
         const struct rest_item *it = list_entry(link, struct rest_item, link);
         if (it->rc == 0) {
             continue;
@@ -113,8 +112,7 @@ static void add_reloads(struct rest_chain *ch, struct rest_item *first)
     struct list names;
     list_init(&names);
     package_names(ch->c, first->json, &names);
-    list_for_each(link, &names)
-    {
+    list_for_each (link, &names) {
         Kiln__ReloadReq *q = arena_alloc(ch->c->a, sizeof(*q));
         kiln__reload_req__init(q);
         q->environment = bus_str(ch->c->environment);
@@ -165,8 +163,7 @@ static void add_deletes(struct rest_chain *ch, struct rest_item *first)
     struct list names;
     list_init(&names);
     package_names(ch->c, first->json, &names);
-    list_for_each(link, &names)
-    {
+    list_for_each (link, &names) {
         rest_chain_add_delete(ch, list_entry(link, struct package_name, link)->name);
     }
     add_put(ch, ch->c->environment, "DELETE");

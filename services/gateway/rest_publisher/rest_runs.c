@@ -123,8 +123,7 @@ static void on_listed(struct rest_chain *ch)
 {
     auto_buf struct buf text = {0};
     buf_add_char(&text, '[');
-    list_for_each(link, &ch->over)
-    {
+    list_for_each (link, &ch->over) {
         const struct rest_item *it = list_entry(link, struct rest_item, link);
         for (size_t i = 0; i < it->n_list; i++) {
             buf_addf(&text, "%s%s", text.len > 1 ? "," : "", it->list[i]);

@@ -55,8 +55,7 @@ static void free_results(struct coord *c)
 
 static void free_peers(struct coord *c)
 {
-    list_for_each(it, &c->gateways)
-    {
+    list_for_each (it, &c->gateways) {
         struct gateway *g = list_entry(it, struct gateway, link);
         for (struct map_iter at = map_begin(&g->units); map_next(&at);) {
             free(at.value);
@@ -64,8 +63,7 @@ static void free_peers(struct coord *c)
         map_fini(&g->units);
         free(g);
     }
-    list_for_each(it, &c->builders)
-    {
+    list_for_each (it, &c->builders) {
         free(list_entry(it, struct builder, link));
     }
 }
@@ -78,8 +76,7 @@ void coord_free(struct coord *c)
     for (struct map_iter it = map_begin(&c->runs); map_next(&it);) {
         run_free(c, it.value);
     }
-    list_for_each(it, &c->loose)
-    {
+    list_for_each (it, &c->loose) {
         job_free(c, list_entry(it, struct job, loose_link));
     }
     free_units(c);
@@ -143,8 +140,7 @@ struct attempt *coord_find_attempt(const struct coord *c, uint64_t token)
 
 static void end_loose_jobs(struct coord *c)
 {
-    list_for_each(it, &c->loose)
-    {
+    list_for_each (it, &c->loose) {
         struct job *j = list_entry(it, struct job, loose_link);
         if (job_state_ended(j->state)) {
             job_free(c, j);
@@ -214,8 +210,7 @@ bool coord_run_state(const struct coord *c, const char *run, enum run_state *out
 size_t coord_live_tokens(const struct coord *c, uint64_t *out, size_t max)
 {
     size_t n = 0;
-    list_for_each(it, &c->live)
-    {
+    list_for_each (it, &c->live) {
         if (n < max) {
             out[n++] = list_entry(it, struct attempt, live_link)->token;
         }

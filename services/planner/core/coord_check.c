@@ -6,8 +6,7 @@ static const char *check_units(const struct coord *c)
     for (struct map_iter it = map_begin(&c->units); map_next(&it);) {
         const struct unit *u = it.value;
         size_t active = 0;
-        list_for_each(at, &u->runs)
-        {
+        list_for_each (at, &u->runs) {
             const struct run *r = list_entry(at, struct run, unit_link);
             active += run_state_active(r->state);
             if (run_state_active(r->state) && u->active != r) {
@@ -64,8 +63,7 @@ static const char *check_bound_counts(const struct coord *c)
 static const char *check_target(const struct target *t, size_t *live)
 {
     size_t bound = 0;
-    list_for_each(it, &t->generations)
-    {
+    list_for_each (it, &t->generations) {
         const struct generation *g = list_entry(it, struct generation, link);
         bound += g->state == GENERATION_BOUND;
         (*live)++;
@@ -81,8 +79,7 @@ static const char *check_places(const struct coord *c)
     for (struct map_iter it = map_begin(&c->places); map_next(&it);) {
         const struct place *p = it.value;
         size_t live = 0;
-        list_for_each(at, &p->targets)
-        {
+        list_for_each (at, &p->targets) {
             const char *wrong = check_target(list_entry(at, struct target, link), &live);
             if (wrong) {
                 return wrong;
@@ -92,8 +89,7 @@ static const char *check_places(const struct coord *c)
             return "a place holds two results";
         }
         size_t holders = 0;
-        list_for_each(at, &p->jobs)
-        {
+        list_for_each (at, &p->jobs) {
             const struct job *j = list_entry(at, struct job, place_link);
             bool holds =
                 j->state == JOB_LEASED || j->state == JOB_PUBLISHING || j->state == JOB_RESOLVING;
@@ -113,8 +109,7 @@ static const char *check_attempts(const struct coord *c, const struct job *j)
 {
     size_t live = 0;
     uint64_t before = 0;
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         const struct attempt *a = list_entry(it, struct attempt, link);
         bool is_live = a->state == ATTEMPT_LEASED || a->state == ATTEMPT_GRANTED;
         live += is_live;

@@ -8,8 +8,7 @@ enum { DROP_WAIT_MS = 5000 };
 struct run *unit_newest_ready(const struct unit *u, const struct run *but)
 {
     struct run *newest = NULL;
-    list_for_each(it, &u->runs)
-    {
+    list_for_each (it, &u->runs) {
         struct run *r = list_entry(it, struct run, unit_link);
         if (r->state == RUN_READY && r != but) {
             newest = r;

@@ -41,8 +41,7 @@ static void draft_source(struct draft *d, const struct plan_item *it, size_t at,
 
 static bool place_holds_other(const struct target *own)
 {
-    list_for_each(it, &own->place->targets)
-    {
+    list_for_each (it, &own->place->targets) {
         const struct target *x = list_entry(it, struct target, link);
         if (x != own && target_current(x)) {
             return true;
@@ -363,8 +362,7 @@ int coord_run_stop(struct coord *c, struct coord_now now, const char *run, struc
 static uint64_t job_rows(const struct job *j)
 {
     uint64_t rows = 0;
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         const struct attempt *a = list_entry(it, struct attempt, link);
         bool counts = list_linked(&a->live_link) || a->state == ATTEMPT_SUCCEEDED;
         if (counts && !a->is_resolve) {

@@ -127,8 +127,7 @@ static void finish_build(struct turn *t, struct job *j, struct attempt *a,
 /* ---- resolves ---- */
 static struct attempt *attempt_of_job(const struct job *j, uint64_t token)
 {
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         struct attempt *a = list_entry(it, struct attempt, link);
         if (a->token == token && !a->is_resolve && a->has_facts && a->state == ATTEMPT_LOST) {
             return a;
@@ -141,11 +140,9 @@ static struct attempt *attempt_of_job(const struct job *j, uint64_t token)
  */
 static void place_disowns(struct turn *t, struct place *p, const struct coord_finish *f)
 {
-    list_for_each(it, &p->targets)
-    {
+    list_for_each (it, &p->targets) {
         struct target *x = list_entry(it, struct target, link);
-        list_for_each(at, &x->generations)
-        {
+        list_for_each (at, &x->generations) {
             struct generation *g = list_entry(at, struct generation, link);
             if (g->g.token != f->fence_published || !f->fence_still_there) {
                 move_generation(t, g, GENERATION_LOST);

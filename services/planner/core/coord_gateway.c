@@ -8,8 +8,7 @@ static struct gateway *gateway_get(struct coord *c, const char *instance, const 
                                    struct ms mono)
 {
     struct gateway *g = NULL;
-    list_for_each(it, &c->gateways)
-    {
+    list_for_each (it, &c->gateways) {
         struct gateway *x = list_entry(it, struct gateway, link);
         if (strcmp(x->instance, instance) == 0) {
             g = x;
@@ -65,8 +64,7 @@ bool gateways_reported(const struct coord *c, struct ms mono, uint64_t unit, uin
                        bool *loading)
 {
     bool reported = true;
-    list_for_each(it, &c->gateways)
-    {
+    list_for_each (it, &c->gateways) {
         const struct gateway *g = list_entry(it, struct gateway, link);
         bool failed = false;
         if (!gateway_live(c, g, mono) || gateway_has(g, unit, epoch, &failed) || failed) {
@@ -82,8 +80,7 @@ bool gateways_reported(const struct coord *c, struct ms mono, uint64_t unit, uin
 json_t *gateways_unbound(const struct coord *c, struct ms mono, uint64_t unit, uint64_t epoch)
 {
     json_t *list = json_array();
-    list_for_each(it, &c->gateways)
-    {
+    list_for_each (it, &c->gateways) {
         const struct gateway *g = list_entry(it, struct gateway, link);
         bool failed = false;
         if (gateway_live(c, g, mono) && !gateway_has(g, unit, epoch, &failed)) {
@@ -103,8 +100,7 @@ void unit_await(struct turn *t, struct unit *u)
 /* Drops wait until nobody reads what they drop. */
 static void release_drops(struct turn *t, const struct unit *u)
 {
-    list_for_each(it, &t->c->loose)
-    {
+    list_for_each (it, &t->c->loose) {
         struct job *j = list_entry(it, struct job, loose_link);
         if (j->unit == u->row.id && j->kind == KIND_DROP && j->state == JOB_READY &&
             j->attempts == 0 && j->wait_epoch <= u->row.epoch) {
@@ -117,8 +113,7 @@ static void release_drops(struct turn *t, const struct unit *u)
 
 void units_check_reported(struct turn *t)
 {
-    list_for_each(it, &t->c->awaiting)
-    {
+    list_for_each (it, &t->c->awaiting) {
         struct unit *u = list_entry(it, struct unit, awaiting);
         bool loading = false;
         if (!gateways_reported(t->c, t->now.mono, u->row.id, u->row.epoch, &loading)) {
@@ -136,12 +131,10 @@ void units_check_reported(struct turn *t)
 struct ms gateways_next_due(const struct coord *c)
 {
     struct ms due = MS_NONE;
-    list_for_each(it, &c->awaiting)
-    {
+    list_for_each (it, &c->awaiting) {
         const struct unit *u = list_entry(it, struct unit, awaiting);
         struct ms latest = MS(0);
-        list_for_each(at, &c->gateways)
-        {
+        list_for_each (at, &c->gateways) {
             const struct gateway *g = list_entry(at, struct gateway, link);
             bool failed = false;
             if (!gateway_has(g, u->row.id, u->row.epoch, &failed) && !failed) {
@@ -195,12 +188,10 @@ void coord_gateway_report(struct coord *c, struct coord_now now, const char *ins
         take_report(&t, g, &u[i]);
     }
     units_check_reported(&t);
-    list_for_each(it, &c->binding)
-    {
+    list_for_each (it, &c->binding) {
         run_check_bound(&t, list_entry(it, struct run, todo_link));
     }
-    list_for_each(it, &c->gateways)
-    {
+    list_for_each (it, &c->gateways) {
         struct gateway *x = list_entry(it, struct gateway, link);
         if (!ms_before(now.mono, ms_add(x->heard, c->lim.gateway_gone))) {
             gateway_free(x);
@@ -212,8 +203,7 @@ void coord_gateway_report(struct coord *c, struct coord_now now, const char *ins
 size_t coord_live_gateways(const struct coord *c, struct coord_now now)
 {
     size_t n = 0;
-    list_for_each(it, &c->gateways)
-    {
+    list_for_each (it, &c->gateways) {
         n += gateway_live(c, list_entry(it, struct gateway, link), now.mono);
     }
     return n;
@@ -222,8 +212,7 @@ size_t coord_live_gateways(const struct coord *c, struct coord_now now)
 /* ---- builders ---- */
 static struct builder *builder_get(struct coord *c, const char *instance, const struct uuid *boot)
 {
-    list_for_each(it, &c->builders)
-    {
+    list_for_each (it, &c->builders) {
         struct builder *b = list_entry(it, struct builder, link);
         if (strcmp(b->instance, instance) == 0) {
             return b;
@@ -254,8 +243,7 @@ static void end_other_boots(struct turn *t, const struct builder *b)
     bool again = true;
     while (again) {
         again = false;
-        list_for_each(it, &t->c->live)
-        {
+        list_for_each (it, &t->c->live) {
             struct attempt *a = list_entry(it, struct attempt, live_link);
             if (a->builder == b->instance && !uuid_eq(&a->boot, &b->boot)) {
                 attempt_expire(t, a, "the builder was started again");
@@ -285,8 +273,7 @@ bool builder_seen(struct turn *t, const char *instance, const struct uuid *boot)
 size_t coord_live_builders(const struct coord *c, struct coord_now now)
 {
     size_t n = 0;
-    list_for_each(it, &c->builders)
-    {
+    list_for_each (it, &c->builders) {
         const struct builder *b = list_entry(it, struct builder, link);
         n += ms_before(now.mono, ms_add(b->heard, MS(BUILDER_LIVE_MS)));
     }

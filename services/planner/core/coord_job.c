@@ -64,8 +64,7 @@ static void attempt_free(struct coord *c, struct attempt *a)
 
 void job_free(struct coord *c, struct job *j)
 {
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         attempt_free(c, list_entry(it, struct attempt, link));
     }
     map_del_u64(&c->jobs, j->id);
@@ -94,8 +93,7 @@ struct attempt *attempt_add(struct coord *c, struct job *j, uint64_t token)
 
 struct attempt *job_published(const struct job *j)
 {
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         struct attempt *a = list_entry(it, struct attempt, link);
         if (!a->is_resolve && a->state == ATTEMPT_SUCCEEDED) {
             return a;
@@ -262,8 +260,7 @@ void job_retry(struct turn *t, struct job *j, int code, const char *text)
 static int resolves_failed(const struct job *j)
 {
     int n = 0;
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         const struct attempt *a = list_entry(it, struct attempt, link);
         n += a->is_resolve && a->state != ATTEMPT_SUCCEEDED;
     }

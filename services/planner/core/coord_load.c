@@ -195,8 +195,7 @@ void coord_load_attempt(struct coord *c, const struct row_attempt *row, struct c
 /* ---- going on ---- */
 static bool has_live_attempt(const struct job *j)
 {
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         if (list_linked(&list_entry(it, struct attempt, link)->live_link)) {
             return true;
         }

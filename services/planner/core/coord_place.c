@@ -46,8 +46,7 @@ static struct target *target_add(struct coord *c, struct place *p, const struct 
 
 static struct target *target_at(const struct place *p, const char *entity_id)
 {
-    list_for_each(it, &p->targets)
-    {
+    list_for_each (it, &p->targets) {
         struct target *t = list_entry(it, struct target, link);
         if (strcmp(t->t.entity_id, entity_id) == 0) {
             return t;
@@ -105,8 +104,7 @@ struct target *target_obtain(struct turn *t, const struct core_target *in)
 struct generation *target_current(const struct target *t)
 {
     struct generation *newest = NULL;
-    list_for_each(it, &t->generations)
-    {
+    list_for_each (it, &t->generations) {
         struct generation *g = list_entry(it, struct generation, link);
         if (g->state != GENERATION_DROPPING && (!newest || g->g.token > newest->g.token)) {
             newest = g;
@@ -168,11 +166,9 @@ void coord_load_generation(struct coord *c, const struct row_generation *g)
  * that nobody bound are superseded. */
 static void place_overwrite(struct turn *t, const struct place *p, const struct target *by)
 {
-    list_for_each(it, &p->targets)
-    {
+    list_for_each (it, &p->targets) {
         struct target *other = list_entry(it, struct target, link);
-        list_for_each(at, &other->generations)
-        {
+        list_for_each (at, &other->generations) {
             struct generation *g = list_entry(at, struct generation, link);
             if (p->in_place) {
                 move_generation(t, g, GENERATION_OVERWRITTEN);
@@ -223,8 +219,7 @@ void place_settle(struct turn *t, struct place *p)
     bool again = true;
     while (again) { /* ending one job may take others off the list */
         again = false;
-        list_for_each(it, &p->jobs)
-        {
+        list_for_each (it, &p->jobs) {
             struct job *j = list_entry(it, struct job, place_link);
             if (j->state == JOB_READY && job_try_carry(t, j)) {
                 again = true;

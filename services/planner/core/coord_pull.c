@@ -23,8 +23,7 @@ void pull_remember(struct coord *c, const uint8_t id[16])
 static const char *question(const struct job *j)
 {
     const char *id = NULL;
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         const struct attempt *a = list_entry(it, struct attempt, link);
         if (!a->is_resolve && a->has_facts) {
             id = a->generation;
@@ -39,14 +38,12 @@ static void lease_fill(struct turn *t, struct attempt *a, struct coord_lease *ou
     const struct job *j = a->job;
     uint64_t *earlier = NULL;
     size_t n = 0;
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         n += list_entry(it, struct attempt, link) != a;
     }
     earlier = arena_alloc(mem, (n + 1) * sizeof(*earlier));
     n = 0;
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         const struct attempt *other = list_entry(it, struct attempt, link);
         if (other != a) {
             earlier[n++] = other->token;
@@ -75,8 +72,7 @@ static size_t leases_again(struct turn *t, const struct coord_builder *b, struct
                            size_t slots)
 {
     size_t n = 0;
-    list_for_each(it, &t->c->live)
-    {
+    list_for_each (it, &t->c->live) {
         struct attempt *a = list_entry(it, struct attempt, live_link);
         if (n < slots && a->state == ATTEMPT_LEASED &&
             memcmp(a->pull_request, b->request_id, 16) == 0) {
@@ -121,8 +117,7 @@ static struct attempt *lease_job(struct turn *t, struct job *j, const struct coo
 {
     struct coord *c = t->c;
     int number = 1;
-    list_for_each(it, &j->attempt_list)
-    {
+    list_for_each (it, &j->attempt_list) {
         number++;
     }
     struct attempt *a = attempt_add(c, j, coord_next_token(c, t->now));
@@ -161,8 +156,7 @@ static bool may_lease(const struct coord *c, const struct job *j)
 static size_t lease_from(struct turn *t, struct list *queue, const struct coord_builder *b,
                          size_t slots, size_t n, struct coord_lease *out)
 {
-    list_for_each(it, queue)
-    {
+    list_for_each (it, queue) {
         struct job *j = list_entry(it, struct job, todo);
         if (n == slots) {
             break;
@@ -177,8 +171,7 @@ static size_t lease_from(struct turn *t, struct list *queue, const struct coord_
 
 static void take_due(struct turn *t, bool tell)
 {
-    list_for_each(it, &t->c->delayed)
-    {
+    list_for_each (it, &t->c->delayed) {
         struct job *j = list_entry(it, struct job, todo);
         if (!ms_before(t->now.mono, j->due)) {
             job_queue(t->c, j, t->now.mono);
@@ -272,8 +265,7 @@ static void expire_leases(struct turn *t)
     bool again = true;
     while (again) { /* one lost lease may end others' jobs */
         again = false;
-        list_for_each(it, &t->c->live)
-        {
+        list_for_each (it, &t->c->live) {
             struct attempt *a = list_entry(it, struct attempt, live_link);
             if (!ms_before(t->now.mono, a->lease_until)) {
                 attempt_expire(t, a, "the builder was not heard for one lease term");
@@ -291,8 +283,7 @@ void coord_tick(struct coord *c, struct coord_now now, struct coord_out *o)
     take_due(&t, true);
     coord_turn_end(&t);
     units_check_reported(&t);
-    list_for_each(it, &c->binding)
-    {
+    list_for_each (it, &c->binding) {
         run_check_bound(&t, list_entry(it, struct run, todo_link));
     }
 }
@@ -300,16 +291,13 @@ void coord_tick(struct coord *c, struct coord_now now, struct coord_out *o)
 struct ms coord_next_due(const struct coord *c)
 {
     struct ms due = gateways_next_due(c);
-    list_for_each(it, &c->live)
-    {
+    list_for_each (it, &c->live) {
         due = ms_min(due, list_entry(it, struct attempt, live_link)->lease_until);
     }
-    list_for_each(it, &c->delayed)
-    {
+    list_for_each (it, &c->delayed) {
         due = ms_min(due, list_entry(it, struct job, todo)->due);
     }
-    list_for_each(it, &c->binding)
-    {
+    list_for_each (it, &c->binding) {
         due = ms_min(due, list_entry(it, struct run, todo_link)->check_due);
     }
     return due;

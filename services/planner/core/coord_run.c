@@ -28,8 +28,7 @@ static void run_name(struct coord *c, struct coord_now now, char out[RUN_ID])
 
 static struct run *run_of_request(const struct unit *u, const uint8_t *request_id)
 {
-    list_for_each(it, &u->runs)
-    {
+    list_for_each (it, &u->runs) {
         struct run *r = list_entry(it, struct run, unit_link);
         if (request_id && r->has_request_id && memcmp(r->request_id, request_id, 16) == 0) {
             return r;
@@ -143,8 +142,7 @@ const char *coord_run_to_plan(const struct coord *c)
 const char *coord_run_next_to_plan(const struct coord *c, const char *after)
 {
     bool seen = after == NULL;
-    list_for_each(it, &c->to_plan)
-    {
+    list_for_each (it, &c->to_plan) {
         const struct run *r = list_entry(it, struct run, todo_link);
         if (seen) {
             return r->id;

@@ -110,8 +110,7 @@ static void bind_generations(struct turn *t, const struct core_binding_set *set)
         if (!g || g->state == GENERATION_BOUND || g->state == GENERATION_DROPPING) {
             continue;
         }
-        list_for_each(it, &g->target->generations)
-        {
+        list_for_each (it, &g->target->generations) {
             struct generation *old = list_entry(it, struct generation, link);
             if (old->state == GENERATION_BOUND) {
                 move_generation(t, old, GENERATION_RETIRED);
@@ -216,8 +215,7 @@ static void draft_kept(struct draft *d, const struct unit *u, const char *const 
 void units_lose_place(struct turn *t, const struct place *p, const struct target *keep)
 {
     bool bound = false;
-    list_for_each(it, &p->targets)
-    {
+    list_for_each (it, &p->targets) {
         const struct target *other = list_entry(it, struct target, link);
         bound = bound || (other != keep && other->n_bound > 0);
     }
@@ -346,8 +344,7 @@ static void unit_forget(struct coord *c, struct unit *u)
  * up. */
 static void give_up_jobs(struct turn *t, uint64_t unit)
 {
-    list_for_each(it, &t->c->loose)
-    {
+    list_for_each (it, &t->c->loose) {
         struct job *j = list_entry(it, struct job, loose_link);
         if (j->unit != unit) {
             continue;
@@ -377,8 +374,7 @@ int coord_unit_delete(struct coord *c, struct coord_now now, uint64_t unit, stru
     struct draft d = {.a = o->rows.arena};
     unit_set_make(&t, u, &d, "delete", NULL);
     give_up_jobs(&t, unit);
-    list_for_each(it, &u->runs)
-    {
+    list_for_each (it, &u->runs) {
         struct run *r = list_entry(it, struct run, unit_link);
         rows_add(&o->rows, ROW_RUN_DELETE)->u.run.id = arena_strdup(o->rows.arena, r->id);
         run_free(c, r);

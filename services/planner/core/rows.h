@@ -1,14 +1,49 @@
-/* Row changes of the run store: what a decision of the coordinator writes, in order, in one transaction.
- * Every move names the state it leaves: a store that finds another one refuses the whole transaction (protocol.md 4). */
+/* Row changes of the run store: what a decision of the coordinator writes, in order, in one
+ * transaction. Every move names the state it leaves: a store that finds another one refuses the
+ * whole transaction (protocol.md 4). */
 #pragma once
 #include "common/base/arena.h"
 #include "common/base/crypto.h"
 #include "common/base/ms.h"
 
-enum run_state { RUN_REQUESTED, RUN_PLANNING, RUN_BUILDING, RUN_BINDING, RUN_READY, RUN_FAILED, RUN_CANCELLED };
-enum job_state { JOB_WAITING, JOB_READY, JOB_LEASED, JOB_PUBLISHING, JOB_RESOLVING, JOB_DONE, JOB_CARRIED, JOB_SKIPPED, JOB_FAILED, JOB_CANCELLED };
-enum attempt_state { ATTEMPT_LEASED, ATTEMPT_GRANTED, ATTEMPT_SUCCEEDED, ATTEMPT_FAILED, ATTEMPT_LOST, ATTEMPT_CANCELLED };
-enum generation_state { GENERATION_RECORDED, GENERATION_BOUND, GENERATION_RETIRED, GENERATION_DROPPING, GENERATION_DROPPED, GENERATION_OVERWRITTEN, GENERATION_LOST };
+enum run_state {
+    RUN_REQUESTED,
+    RUN_PLANNING,
+    RUN_BUILDING,
+    RUN_BINDING,
+    RUN_READY,
+    RUN_FAILED,
+    RUN_CANCELLED
+};
+enum job_state {
+    JOB_WAITING,
+    JOB_READY,
+    JOB_LEASED,
+    JOB_PUBLISHING,
+    JOB_RESOLVING,
+    JOB_DONE,
+    JOB_CARRIED,
+    JOB_SKIPPED,
+    JOB_FAILED,
+    JOB_CANCELLED
+};
+enum attempt_state {
+    ATTEMPT_LEASED,
+    ATTEMPT_GRANTED,
+    ATTEMPT_SUCCEEDED,
+    ATTEMPT_FAILED,
+    ATTEMPT_LOST,
+    ATTEMPT_CANCELLED
+};
+enum generation_state {
+    GENERATION_RECORDED,
+    GENERATION_BOUND,
+    GENERATION_RETIRED,
+    GENERATION_DROPPING,
+    GENERATION_DROPPED,
+    GENERATION_OVERWRITTEN,
+    GENERATION_LOST
+};
 enum job_kind { KIND_BUILD = 1, KIND_RESOLVE, KIND_DROP, KIND_PROBE, KIND_DESCRIBE, KIND_SWEEP };
 
 struct core_column {
@@ -21,8 +56,8 @@ struct core_columns {
 };
 /* One result recorded for a target. */
 struct core_generation {
-    const char *id;       /* ULID */
-    uint64_t token;       /* of the attempt that published it */
+    const char *id; /* ULID */
+    uint64_t token; /* of the attempt that published it */
     int64_t rows, bytes;
     int64_t data_as_of_us; /* 0 unknown */
     struct core_columns columns;
@@ -45,7 +80,7 @@ struct core_binding {
     struct core_target target;
     struct core_generation generation;
     uint32_t window_s;
-    int fallback; /* enum Fallback of types.proto */
+    int fallback;                 /* enum Fallback of types.proto */
     const char *const *shared_by; /* other source names of the same table */
     size_t n_shared_by;
 };
@@ -63,20 +98,22 @@ struct core_binding_set {
 };
 
 enum row_op {
-    ROW_UNIT,           /* u.unit: load, epoch, reload_emptied now are these (epoch never goes back) */
-    ROW_UNIT_DELETE,    /* u.unit.id: deleted_at = now */
-    ROW_RUN_INSERT,     /* u.run, state requested */
-    ROW_RUN_MOVE,       /* u.run: from -> state, with load, epoch, manifest, metadata, error, plan, times; from == state: only those */
-    ROW_RUN_STOP,       /* u.run.id: stop_requested = true */
-    ROW_RUN_DELETE,     /* u.run.id */
-    ROW_PLACE_INSERT,   /* u.target: place_id, warehouse, in_place, schema, table, physical */
-    ROW_TARGET_INSERT,  /* u.target: target_id, place_id, build_id, entity_id */
-    ROW_JOB_INSERT,     /* u.job with parents */
-    ROW_JOB_MOVE,       /* u.job: from -> state; attempts, retry_at, error, granted_ever, stop_requested too */
-    ROW_JOB_UPDATE,     /* u.job: the same columns, state unchanged (from == state) */
-    ROW_ATTEMPT_INSERT, /* u.attempt */
-    ROW_ATTEMPT_MOVE,   /* u.attempt: from -> state; error, facts */
-    ROW_ATTEMPT_LEASE,  /* u.attempt.token: lease_until = now() + lease_ms; progress */
+    ROW_UNIT,        /* u.unit: load, epoch, reload_emptied now are these (epoch never goes back) */
+    ROW_UNIT_DELETE, /* u.unit.id: deleted_at = now */
+    ROW_RUN_INSERT,  /* u.run, state requested */
+    ROW_RUN_MOVE, /* u.run: from -> state, with load, epoch, manifest, metadata, error, plan, times;
+                     from == state: only those */
+    ROW_RUN_STOP, /* u.run.id: stop_requested = true */
+    ROW_RUN_DELETE,    /* u.run.id */
+    ROW_PLACE_INSERT,  /* u.target: place_id, warehouse, in_place, schema, table, physical */
+    ROW_TARGET_INSERT, /* u.target: target_id, place_id, build_id, entity_id */
+    ROW_JOB_INSERT,    /* u.job with parents */
+    ROW_JOB_MOVE,   /* u.job: from -> state; attempts, retry_at, error, granted_ever, stop_requested
+                       too */
+    ROW_JOB_UPDATE, /* u.job: the same columns, state unchanged (from == state) */
+    ROW_ATTEMPT_INSERT,    /* u.attempt */
+    ROW_ATTEMPT_MOVE,      /* u.attempt: from -> state; error, facts */
+    ROW_ATTEMPT_LEASE,     /* u.attempt.token: lease_until = now() + lease_ms; progress */
     ROW_GENERATION_INSERT, /* u.generation, state recorded */
     ROW_GENERATION_MOVE,   /* u.generation: from -> state */
     ROW_MANIFEST_ENTRY,    /* u.entry */
@@ -91,29 +128,30 @@ struct row_run {
     const char *id;
     uint64_t unit, load, epoch; /* 0: NULL */
     enum run_state from, state;
-    const char *trigger;        /* "ON_DEMAND", "SCHEDULER", "PUBLISH" */
+    const char *trigger; /* "ON_DEMAND", "SCHEDULER", "PUBLISH" */
     bool force_refresh, reseed, take_over, has_names;
-    bool stop_requested;        /* set when a row is loaded; written by ROW_RUN_STOP alone */
+    bool stop_requested; /* set when a row is loaded; written by ROW_RUN_STOP alone */
     const char *const *names;
     size_t n_names;
-    const char *run_context;    /* JSON or NULL */
-    const uint8_t *request_id;  /* 16 bytes or NULL */
-    uint64_t event;             /* 0: none */
-    const char *plan, *manifest, *metadata; /* JSON texts; NULL: leave */
-    const char *error;          /* NULL: leave */
+    const char *run_context;                      /* JSON or NULL */
+    const uint8_t *request_id;                    /* 16 bytes or NULL */
+    uint64_t event;                               /* 0: none */
+    const char *plan, *manifest, *metadata;       /* JSON texts; NULL: leave */
+    const char *error;                            /* NULL: leave */
     int64_t created_us, started_us, completed_us; /* unix; 0: leave */
 };
 struct row_job {
     uint64_t id;
-    const char *run;       /* NULL for drop and sweep */
+    const char *run; /* NULL for drop and sweep */
     enum job_kind kind;
     uint64_t place, target, unit; /* 0: NULL */
     const char *source_id;
     enum job_state from, state;
     bool stop_requested, granted_ever;
     int attempts;
-    int64_t retry_at_us;   /* unix; 0: NULL */
-    const char *spec;      /* JSON: what the builder needs (sql, names, generation to drop); on insert only */
+    int64_t retry_at_us; /* unix; 0: NULL */
+    const char
+        *spec; /* JSON: what the builder needs (sql, names, generation to drop); on insert only */
     int error_code;
     const char *error;
     const uint64_t *parents;
@@ -129,8 +167,8 @@ struct row_attempt {
     struct uuid boot;
     uint8_t pull_request[16];
     int pull_index;
-    int64_t lease_ms;       /* from now, by the store's clock */
-    const char *progress;   /* JSON or NULL: stage, rows, bytes; after a grant: the facts */
+    int64_t lease_ms;     /* from now, by the store's clock */
+    const char *progress; /* JSON or NULL: stage, rows, bytes; after a grant: the facts */
     int error_code;
     const char *error;
 };

@@ -3,7 +3,7 @@
 #include "common/base/slice.h"
 
 struct embedded_file {
-    const char *name;  /* "001_run_store.sql" */
+    const char *name; /* "001_run_store.sql" */
     struct slice text;
 };
 extern const struct embedded_file store_migrations[]; /* by number, from 1, without gaps */

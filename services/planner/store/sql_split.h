@@ -1,4 +1,5 @@
-/* Cuts a file of SQL into its statements: the extended protocol takes one at a time. Knows '..', "..", $$..$$ and -- comments. */
+/* Cuts a file of SQL into its statements: the extended protocol takes one at a time. Knows '..',
+ * "..", $$..$$ and -- comments. */
 #pragma once
 #include "common/base/slice.h"
 

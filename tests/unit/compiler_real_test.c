@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define PATIENCE 60000 /* ms a test waits for a condition before it fails */
 #define turn_until(l, claim)                                                                       \
@@ -20,7 +21,7 @@
 static struct loop *loop;
 static struct compiler_pool *pool;
 static bool ready;
-static char why_not[1024];
+static char why_not[1024], lone_bundle[64];
 
 static void on_ready(void *data, bool is_ready, const char *why)
 {
@@ -29,13 +30,10 @@ static void on_ready(void *data, bool is_ready, const char *why)
     (void)snprintf(why_not, sizeof why_not, "%s", why);
 }
 
-static void setup(void)
+static void open_pool(const char *bundle)
 {
-    const char *build = getenv("KILN_BINARY_DIR");
-    char bundle[512], self[512];
-    ck_assert_ptr_nonnull(build);
-    (void)snprintf(bundle, sizeof bundle, "%s/bin/kiln-compiler.js", build);
-    (void)snprintf(self, sizeof self, "%s/tests/compiler_launcher", build);
+    char self[512];
+    (void)snprintf(self, sizeof self, "%s/tests/compiler_launcher", getenv("KILN_BINARY_DIR"));
     ready = false;
     loop = loop_new();
     pool = compiler_pool_new(
@@ -44,6 +42,27 @@ static void setup(void)
     struct ms begun = loop_now(loop);
     turn_until(loop, ready);
     (void)printf("hello after %lld ms\n", (long long)ms_sub(loop_now(loop), begun).v);
+    struct compiler_stats now;
+    compiler_pool_stats(pool, &now);
+    ck_assert_uint_eq(now.started, 1); /* a snapshot, where there is one, was taken */
+}
+
+static void setup_snapshot(void)
+{
+    char bundle[512];
+    ck_assert_ptr_nonnull(getenv("KILN_BINARY_DIR"));
+    (void)snprintf(bundle, sizeof bundle, "%s/bin/kiln-compiler.js", getenv("KILN_BINARY_DIR"));
+    open_pool(bundle);
+}
+
+/* A copy of the bundle that has no snapshot beside it. */
+static void setup_bundle(void)
+{
+    (void)snprintf(lone_bundle, sizeof lone_bundle, "/tmp/kiln-lone-%d.js", (int)getpid());
+    auto_free char *command =
+        xasprintf("cp '%s/bin/kiln-compiler.js' '%s'", getenv("KILN_BINARY_DIR"), lone_bundle);
+    ck_assert_int_eq(system(command), 0);
+    open_pool(lone_bundle);
 }
 
 static void on_closed(void *data)
@@ -58,6 +77,7 @@ static void teardown(void)
     turn_until(loop, closed);
     compiler_pool_free(pool);
     loop_free(loop);
+    (void)unlink(lone_bundle);
 }
 
 struct answer {
@@ -292,17 +312,23 @@ START_TEST(kept_load_that_lacks_a_schema_fails_the_call_and_names_the_table)
 }
 END_TEST
 
-static Suite *suite(void)
+static TCase *all_tests(const char *name, void (*setup)(void))
 {
-    Suite *s = suite_create("compiler pool, real compiler");
-    TCase *t = tcase_create("all");
+    TCase *t = tcase_create(name);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 100);
     tcase_add_test(t, load_tells_its_needs_and_is_loaded_once_they_are_met);
     tcase_add_test(t, queries_of_a_kept_load_are_compiled_after_one_replay);
     tcase_add_test(t, error_in_the_text_is_told_as_it_is_with_its_problems);
     tcase_add_test(t, kept_load_that_lacks_a_schema_fails_the_call_and_names_the_table);
-    suite_add_tcase(s, t);
+    return t;
+}
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("compiler pool, real compiler");
+    suite_add_tcase(s, all_tests("snapshot", setup_snapshot));
+    suite_add_tcase(s, all_tests("bundle", setup_bundle));
     return s;
 }
 

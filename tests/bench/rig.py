@@ -1,5 +1,6 @@
 """What the bench runs against: a warehouse with the flights, kiln up over it, its log and its CPU time."""
 import contextlib
+import datetime
 import json
 import os
 import pathlib
@@ -102,10 +103,10 @@ def flights_package(table, suffix):
     return files
 
 
-def trivial_package(name, n, value=1):
+def trivial_package(name, n, value=1, connection="pg"):
     """n sources whose tables hold one row."""
-    source = "#@ persist name=\"marts.{name}_{i}\"\nsource: {name}_{i} is pg.sql(\"\"\"SELECT {value} AS n, {i} AS i\"\"\")\n"
-    text = "##! experimental.persistence\n" + "".join(source.format(name=name, i=i, value=value) for i in range(n))
+    source = "#@ persist name=\"marts.{name}_{i}\"\nsource: {name}_{i} is {wh}.sql(\"\"\"SELECT {value} AS n, {i} AS i\"\"\")\n"
+    text = "##! experimental.persistence\n" + "".join(source.format(name=name, i=i, value=value, wh=connection) for i in range(n))
     return {"publisher.json": json.dumps({"name": name, "version": "1.0.0"}), "model.malloy": text}
 
 
@@ -126,6 +127,20 @@ def cpu_ms(pid):
 
 def rss_kb(pid):
     return int(re.search(r"^VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1])
+
+
+def log_events(text, event, **fields):
+    """The lines of an event in a service's log whose fields are so; `at` is added, in milliseconds since the epoch."""
+    found = []
+    for line in text.splitlines():
+        if f'"event":"{event}"' not in line:
+            continue
+        with contextlib.suppress(ValueError):
+            entry = json.loads(line)
+            if all(entry.get(k) == v for k, v in fields.items()):
+                when = datetime.datetime.fromisoformat(entry["ts"].replace("Z", "+00:00"))
+                found.append({**entry, "at": when.timestamp() * 1000})
+    return found
 
 
 class Kiln:
@@ -183,16 +198,7 @@ class Kiln:
 
     def log(self, event, **fields):
         """Log lines of an event, oldest first; each has `at`, milliseconds since the epoch."""
-        found = []
-        for line in self.proc.err().splitlines():
-            if f'"event":"{event}"' not in line:
-                continue
-            with contextlib.suppress(ValueError):
-                entry = json.loads(line)
-                if all(entry.get(k) == v for k, v in fields.items()):
-                    entry["at"] = log_ms(entry["ts"])
-                    found.append(entry)
-        return found
+        return log_events(self.proc.err(), event, **fields)
 
     def store(self, sql):
         """Rows of a statement on the private run store."""
@@ -216,7 +222,7 @@ class Kiln:
         start = time.perf_counter()
         run = self.call("POST", package, "/materializations", status=201, json=body)
         while run["status"] not in ENDS:
-            time.sleep(every)
+            time.sleep(every)  # poll
             run = self.call("GET", package, f"/materializations/{run['id']}")
         took = ms_since(start)
         assert run["status"] == "MANIFEST_FILE_READY", f"{run['status']}: {run['error']}"
@@ -238,9 +244,3 @@ class Kiln:
         return self.session.get(f"http://127.0.0.1:{self.hook_port}/hooks/events/{event_id}", timeout=60).json()
 
 
-def log_ms(ts):
-    """Milliseconds since the epoch of a log line's time."""
-    whole, frac = ts.removesuffix("Z").split(".")
-    import calendar
-
-    return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) * 1000 + float("0." + frac) * 1000

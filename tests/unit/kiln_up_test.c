@@ -44,7 +44,7 @@ static int64_t now_ms(void)
 static void pause_ms(long ms)
 {
     struct timespec t = {.tv_sec = 0, .tv_nsec = ms * 1000000};
-    (void)nanosleep(&t, NULL);
+    (void)nanosleep(&t, NULL); /* poll */
 }
 
 /* A port of 127.0.0.1 that is free now. */

@@ -134,6 +134,7 @@ static enum flow_next step_load(struct flow *flow)
     json_t *body = json_parse(slice_of(e->body_json), &err);
     char *path = NULL;
     int rc = location_of(f, body, &path, &err);
+    bool build = json_flag(body, "build", true);
     json_decref(body);
     if (rc) {
         return settle(flow, "failed", arena_strdup(&flow->arena, err_text(&err)));
@@ -144,6 +145,8 @@ static enum flow_next step_load(struct flow *flow)
                                     .location = path,
                                     .archive = e->archive,
                                     .cause = LOAD_PUBLISH,
+                                    /* its run ends when the gateways have what it binds */
+                                    .unwaited = build,
                                     .done = on_loaded,
                                     .data = f};
     flow_load_start(&f->load);

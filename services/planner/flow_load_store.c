@@ -149,7 +149,8 @@ enum flow_next load_step_decide(struct flow *flow)
                          err_text(&flow->err));
     }
     adopt(f);
-    return flow_goto(flow, f->req->cause == LOAD_BOOT ? LOAD_END : LOAD_REPORTS);
+    bool is_over = f->req->cause == LOAD_BOOT || f->req->unwaited;
+    return flow_goto(flow, is_over ? LOAD_END : LOAD_REPORTS);
 }
 
 /* ---- REPORTS ---- */

@@ -214,6 +214,7 @@ struct load_request {
     struct slice archive;    /* instead of a location; copied */
     const char *patch;       /* LOAD_PATCH: JSON body */
     enum load_cause cause;
+    bool unwaited; /* done as soon as it is decided, before the gateways have it */
     void (*done)(struct load_request *r); /* on the loop, later, once */
     void *data;
     int rc;

@@ -198,6 +198,11 @@ class Trio:
         return proc
 
     @property
+    def planners(self):
+        """Names of the planners."""
+        return [n for n in self.procs if n.startswith("planner")]
+
+    @property
     def builders(self):
         return [p for n, p in self.procs.items() if n.startswith("builder")]
 
@@ -215,13 +220,19 @@ class Trio:
             raise RuntimeError(f"{name} ended with {proc.code}: {proc.last_words()}")
         try:
             return self.session.get(self.url(name) + "/readyz", timeout=5).status_code == 200
-        except requests.ConnectionError:
+        except requests.RequestException:
             return False
 
     def wait_ready(self, *names, seconds=30):
-        """Of several planners one serves and the others stand by: only the first is waited for unless named."""
-        for name in names or [n for n in self.procs if not n.startswith("planner-")]:
+        """All, or those named. Of several planners one serves and the others stand by: any one will do unless one is named."""
+        if not names:
+            wait_for(self.leader, seconds, "a planner is ready")
+        for name in names or [n for n in self.procs if n not in self.planners]:
             wait_for(lambda n=name: self.is_ready(n), seconds, f"{name} is ready")
+
+    def leader(self):
+        """Name of the planner that serves, or None."""
+        return next((n for n in self.planners if self.is_ready(n)), None)
 
     def stop_all(self):
         """SIGTERM to every service, gateways first; returns the exit codes."""

@@ -136,14 +136,20 @@ static void on_drained(void *data)
     bus_close(self(data)->bus, on_bus_closed, data);
 }
 
-/* Running jobs are stopped and reported, so that another builder takes them at once. */
+/* Running jobs are stopped and reported, so that another builder takes them at once. No new ones
+ * come in: the pull is called back before anything closes. */
 static void bus_part_close(struct service *s)
 {
     struct builder *b = self(s);
     b->draining = true;
     b->drained = on_drained;
     b->drained_data = s;
-    builder_stop_all(b);
+    if (b->pulling) {
+        bus_call_cancel(&b->pull_call);
+    }
+    list_for_each (it, &b->jobs) {
+        flow_job_stop(list_entry(it, struct flow_job, link), false);
+    }
     builder_go(b);
 }
 

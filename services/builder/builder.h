@@ -58,7 +58,6 @@ struct builder {
 void builder_go(
     struct builder *b); /* does what is due: hello, then pull while there are free slots */
 void builder_job_ended(struct builder *b);
-void builder_stop_all(struct builder *b); /* as if the planner had asked for it */
 void builder_renew_due(struct loop_timer *t);
 void builder_see_token(struct builder *b, uint64_t claim);
 

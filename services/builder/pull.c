@@ -57,13 +57,6 @@ static void hello(struct builder *b)
 }
 
 /* ---- pull ---- */
-void builder_stop_all(struct builder *b)
-{
-    list_for_each (it, &b->jobs) {
-        flow_job_stop(list_entry(it, struct flow_job, link), false);
-    }
-}
-
 static void on_pulled(struct bus_call *c)
 {
     struct builder *b = c->data;
@@ -81,17 +74,16 @@ static void on_pulled(struct bus_call *c)
         for (size_t i = 0; rep && i < rep->n_jobs; i++) {
             flow_job_start(b, rep->jobs[i]);
         }
-        if (b->draining) { /* handed back at once, as those that were running */
-            builder_stop_all(b);
-        }
         if (rep && rep->lease_ms) {
             b->lease_ms = rep->lease_ms;
         }
         arena_fini(&a);
     }
-    if (!b->draining) {
-        loop_timer_start(&b->retry_timer, MS(c->rc ? RETRY_MS : 0));
+    if (b->draining) {
+        builder_go(b);
+        return;
     }
+    loop_timer_start(&b->retry_timer, MS(c->rc ? RETRY_MS : 0));
 }
 
 static void pull(struct builder *b)
@@ -111,7 +103,7 @@ static void pull(struct builder *b)
 void builder_go(struct builder *b)
 {
     if (b->draining) {
-        if (b->running == 0 && b->drained) {
+        if (b->running == 0 && !b->pulling && b->drained) {
             void (*drained)(void *data) = b->drained;
             b->drained = NULL;
             drained(b->drained_data);

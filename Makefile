@@ -17,7 +17,7 @@ demo: build
 	@examples/flights/demo.sh
 
 test: build
-	@deploy/setup.sh test demo data
+	@deploy/setup.sh test bench demo data
 	@tools/test.sh
 
 lint: setup
@@ -34,7 +34,7 @@ coverage: setup
 	@tools/coverage.sh
 
 bench: build
-	@deploy/setup.sh test demo data
+	@deploy/setup.sh test bench demo data
 	@tests/bench/run.sh
 
 fuzz: setup

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The one list of what Kiln installs: used by make, CI and the Dockerfile.
-#   deploy/setup.sh GROUP...      groups: build runtime stores test demo (packages.txt), node, data
+#   deploy/setup.sh GROUP...      groups: build runtime stores test bench demo (packages.txt), node, data
 # It starts nothing and creates nothing on the machine: no PostgreSQL cluster, no Redis service. Every download is pinned and hash-checked,
 # and what is there already is skipped.
 set -euo pipefail
@@ -111,12 +111,12 @@ install_data() {
         fail "pip could not install $1 $2"
 }
 
-[ $# -gt 0 ] || fail "say what to set up: build runtime stores test demo node data"
+[ $# -gt 0 ] || fail "say what to set up: build runtime stores test bench demo node data"
 for group in "$@"; do
     case $group in
-        build | runtime | stores | test | demo) install_group "$group" ;;
+        build | runtime | stores | test | bench | demo) install_group "$group" ;;
         node) install_node ;;
         data) install_data ;;
-        *) fail "unknown group '$group'; groups are build runtime stores test demo node data" ;;
+        *) fail "unknown group '$group'; groups are build runtime stores test bench demo node data" ;;
     esac
 done

@@ -76,7 +76,6 @@ static void remove_run_dir(struct up *u)
 
 static int run(struct up *u)
 {
-    uv_signal_t hangup = {.data = u};
     struct err e = {0};
     u->begun = loop_now(u->loop);
     if (up_prepare(u, &e)) {
@@ -87,12 +86,13 @@ static int run(struct up *u)
     up_services_init(u);
     up_ready_init(u);
     loop_on_signal(u->loop, on_signal, u);
-    must(uv_signal_init(loop_uv(u->loop), &hangup) == 0);
-    must(uv_signal_start(&hangup, on_hangup, SIGHUP) == 0);
+    must(uv_signal_init(loop_uv(u->loop), &u->hangup) == 0);
+    u->hangup.data = u;
+    must(uv_signal_start(&u->hangup, on_hangup, SIGHUP) == 0);
     start_children(u);
     up_ready_start(u);
     loop_run(u->loop);
-    uv_close((uv_handle_t *)&hangup, NULL);
+    uv_close((uv_handle_t *)&u->hangup, NULL);
     while (u->probes[0].in_flight || u->probes[1].in_flight) {
         (void)loop_turn(u->loop, MS(50)); /* cancelled calls end on the next turns */
     }

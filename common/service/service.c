@@ -2,6 +2,7 @@
 #include "common/service/service_internal.h"
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { EXIT_PART = 1, EXIT_CONF = 2, EXIT_CUT_SHORT = 3 };
 
@@ -83,12 +84,32 @@ void service_part_closed(struct service *s)
     loop_defer(s->loop, &s->close_next);
 }
 
+/* The drain's limit is a timer of the loop; a library call that never comes back holds the loop
+ * too. So the kernel's own alarm stands behind it: past it the process ends where it is. */
+static volatile sig_atomic_t alarm_code;
+static void on_alarm(int signum)
+{
+    (void)signum;
+    _exit(alarm_code);
+}
+
+static void arm_alarm(const struct service *s)
+{
+    int64_t limit = s->desc->drain.v ? s->desc->drain.v : 30000;
+    alarm_code = s->exit_code ? s->exit_code : EXIT_CUT_SHORT;
+    struct sigaction a = {.sa_handler = on_alarm};
+    sigemptyset(&a.sa_mask);
+    (void)sigaction(SIGALRM, &a, NULL);
+    (void)alarm((unsigned)(limit / 1000) + 2);
+}
+
 void service_drain(struct service *s)
 {
     if (s->draining) {
         return;
     }
     s->draining = true;
+    arm_alarm(s);
     loop_timer_start(&s->drain_limit, s->desc->drain.v ? s->desc->drain : MS(30000));
     loop_defer(s->loop, &s->close_next);
 }
@@ -208,6 +229,7 @@ int service_run(const struct service_desc *d, int argc, char **argv)
     if (action == CONF_RUN) {
         code = run(s);
     }
+    (void)alarm(0);
     if (s->cut_short) {
         s->next_abandoned = abandoned;
         abandoned = s;

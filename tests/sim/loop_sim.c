@@ -29,6 +29,9 @@ static void rearm(struct loop *l)
     } else if (l->n) {
         due = ms_max(l->timers[0]->due, l->time->now);
     }
+    if (l->proc && due.v != INT64_MAX) {
+        due = ms_max(due, l->proc->frozen);
+    }
     if (due.v == INT64_MAX) {
         sim_time_unset(&l->wake);
     } else if (!list_linked(&l->wake.link) || l->wake.due.v != due.v) {
@@ -75,6 +78,10 @@ static void run_offload(struct loop *l)
 static void on_wake(struct sim_event *ev)
 {
     struct loop *l = container_of(ev, struct loop, wake);
+    if (l->proc && ms_before(l->time->now, l->proc->frozen)) {
+        rearm(l);
+        return;
+    }
     struct proc *before = proc_enter(l->proc);
     struct list *task = list_take_head(&l->tasks);
     if (task) {

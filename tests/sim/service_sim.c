@@ -53,6 +53,14 @@ struct service *service_sim_new(struct proc *p, const struct service_state *is)
     return s;
 }
 
+void service_sim_free(struct service *s)
+{
+    arena_fini(&s->arena);
+    free(s->is.settings);
+    free(s->is.state);
+    free(s);
+}
+
 void proc_drain(struct proc *p)
 {
     struct service *s = p->service;

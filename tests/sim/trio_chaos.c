@@ -2,7 +2,13 @@
 #include "common/warehouse/wh_sim_store.h"
 #include "tests/sim/trio_sim.h"
 
-enum { SOON_EVENTS = 200, HEAL_MOST_MS = 20000, REDIS_MOST_MS = 15000, LOCK_MOST_MS = 8000 };
+enum {
+    SOON_EVENTS = 200,
+    HEAL_MOST_MS = 20000,
+    FREEZE_MOST_MS = 40000,
+    REDIS_MOST_MS = 15000,
+    LOCK_MOST_MS = 8000
+};
 
 struct cable { /* of one process */
     struct sim_event heal;
@@ -36,6 +42,20 @@ static void cut(struct chaos *c)
     }
 }
 
+/* As SIGSTOP would: nothing comes in, nothing goes out, and it does not know. */
+static void freeze(struct chaos *c)
+{
+    struct world *w = c->w;
+    struct cable *cable = &c->cables[sim_time_below(&w->time, w->n_procs - 1)];
+    if (cable->p->bus && !list_linked(&cable->heal.link)) {
+        struct ms span = sim_time_between(&w->time, MS(100), MS(FREEZE_MOST_MS));
+        trio_say("%s is stopped for %lld ms", cable->p->name, (long long)span.v);
+        cable->p->frozen = ms_add(w->time.now, span);
+        bus_sim_cut(cable->p->bus);
+        sim_time_set(&w->time, &cable->heal, span);
+    }
+}
+
 static void on_redis_up(struct sim_event *ev)
 {
     struct chaos *c = container_of(ev, struct chaos, redis_up);
@@ -45,7 +65,10 @@ static void on_redis_up(struct sim_event *ev)
 static void redis(struct chaos *c)
 {
     struct world *w = c->w;
-    if (sim_time_chance(&w->time, 500)) {
+    if (sim_time_chance(&w->time, 300)) {
+        trio_say("Redis remembers something old");
+        redis_restore(w);
+    } else if (sim_time_chance(&w->time, 500)) {
         trio_say("Redis forgets everything");
         cache_world_flush(w->cache);
     } else if (!list_linked(&c->redis_up.link)) {
@@ -69,10 +92,18 @@ static struct sim_table *any_table(struct world *w)
 
 static void drop_by_hand(struct chaos *c)
 {
-    const struct sim_table *t = any_table(c->w);
-    if (t) {
-        trio_say("someone drops %s", t->table);
-        wh_sim_drop_table(c->w->wh, t->schema, t->table);
+    struct world *w = c->w;
+    const struct sim_table *t = any_table(w);
+    if (!t) {
+        return;
+    }
+    auto_free char *name = xstrdup(t->table);
+    if (sim_time_chance(&w->time, 600)) {
+        trio_say("someone drops %s", name);
+        wh_sim_drop_table(w->wh, "public", name);
+    } else {
+        trio_say("someone puts another table in the place of %s", name);
+        wh_sim_put_table(w->wh, "public", name, 3);
     }
 }
 
@@ -135,6 +166,9 @@ static void on_tick(struct sim_event *ev)
     if (sim_time_chance(t, f->cut)) {
         cut(c);
     }
+    if (sim_time_chance(t, f->freeze)) {
+        freeze(c);
+    }
     if (sim_time_chance(t, f->drain)) {
         struct proc *p = &w->procs[sim_time_below(t, w->n_procs - 1)];
         struct proc *before = proc_enter(p);
@@ -193,6 +227,7 @@ void chaos_choose(struct chaos *c)
         .wh_late = some(c, 60),
         .crash = {some(c, 40), some(c, 60), some(c, 30)},
         .drain = some(c, 20),
+        .freeze = some(c, 25),
         .redis = some(c, 60),
         .hand = some(c, 40),
         .cut = some(c, 40),
@@ -214,6 +249,7 @@ void chaos_free(struct chaos *c)
     sim_time_unset(&c->unlock);
     for (size_t i = 0; i < w->n_procs; i++) {
         sim_time_unset(&c->cables[i].heal);
+        w->procs[i].frozen = MS(0);
         on_heal(&c->cables[i].heal);
     }
     cache_world_up(w->cache);

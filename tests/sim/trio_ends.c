@@ -185,6 +185,7 @@ struct cache *cache_open(struct loop *l, const char *url, const struct uuid *ins
     struct cache_ear *ear = xcalloc(1, sizeof(*ear)); /* the process's: it dies with it */
     ear->ev = *ev;
     ear->proc = p;
+    p->ear = ear;
     const struct cache_events mine = {
         .data = ear, .on_set = on_set, .on_synced = on_synced, .on_state = on_state};
     struct proc *before = proc_enter(NULL);
@@ -225,13 +226,20 @@ void __wrap_cache_put_start(struct cache *c, struct cache_put *outer)
     mine->outer = outer;
     mine->proc = p;
     list_add_tail(&p->puts, &mine->link);
+    struct trio_backup *old = &p->w->backups[p->w->n_backups++ % TRIO_BACKUPS];
+    old->unit = outer->unit;
+    old->epoch = outer->epoch;
+    buf_clear(&old->packed);
+    buf_add_slice(&old->packed, outer->packed);
     __real_cache_put_start(c, &mine->inner);
     proc_leave(before);
 }
 
 void __wrap_cache_free(struct cache *c)
 {
-    proc_now()->cache = NULL;
+    struct proc *p = proc_now();
+    p->cache = NULL;
+    free(p->ear);
     __real_cache_free(c);
 }
 
@@ -249,6 +257,19 @@ void __wrap_cache_close(struct cache *c, void (*done)(void *data), void *data)
     p->on_cache_closed = done;
     p->cache_closed_data = data;
     __real_cache_close(c, on_cache_closed, p);
+}
+
+void redis_restore(struct world *w)
+{
+    size_t n = w->n_backups < TRIO_BACKUPS ? w->n_backups : TRIO_BACKUPS;
+    if (n == 0) {
+        return;
+    }
+    const struct trio_backup *old = &w->backups[sim_time_below(&w->time, n)];
+    auto_buf struct buf value = {0};
+    buf_addf(&value, "%020llu", (unsigned long long)old->epoch);
+    buf_add_slice(&value, buf_slice(&old->packed));
+    cache_world_poke(w->cache, &w->installation, old->unit, buf_slice(&value));
 }
 
 /* ---- the end of a process ---- */

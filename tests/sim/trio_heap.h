@@ -13,3 +13,6 @@ void heap_init(struct heap *h);
 struct heap *heap_enter(struct heap *h);
 /* Frees every block that still belongs to it. */
 void heap_drop(struct heap *h);
+/* A process that ended in good order freed all it had: what is left is a leak, and the sanitizer
+ * says where it is from. Without one: false. */
+bool heap_clean(struct heap *h);

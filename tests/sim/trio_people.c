@@ -29,7 +29,18 @@ static int people_bus_start(struct service *s, struct err *e)
     return bus_dial(bus_new(p->loop, &me), urls, 1, e);
 }
 
-static const struct service_part parts[] = {{"bus", people_bus_start, NULL}};
+static void on_bus_closed(void *data)
+{
+    bus_free(proc_now()->bus);
+    service_part_closed(data);
+}
+
+static void people_bus_close(struct service *s)
+{
+    bus_close(proc_now()->bus, on_bus_closed, s);
+}
+
+static const struct service_part parts[] = {{"bus", people_bus_start, people_bus_close}};
 
 void people_make(struct proc *p)
 {
@@ -48,7 +59,8 @@ static void on_answer(struct bus_call *c)
 {
     struct ask *a = c->data;
     struct world *w = a->people->p->w;
-    if (c->rc && err_code_class(c->rc) == ERR_CLASS_TRANSIENT && ++a->tries < ASK_AGAIN) {
+    if (c->rc && c->rc != ERR_SHUTDOWN && err_code_class(c->rc) == ERR_CLASS_TRANSIENT &&
+        ++a->tries < ASK_AGAIN) {
         must(bus_call_start(a->people->p->bus, c) == 0); /* with the same request id */
         return;
     }

@@ -9,6 +9,8 @@ void trio_count(const struct world *w, struct trio_total *total)
     total->worlds++;
     total->events += w->time.steps;
     total->publishes += w->n_publishes;
+    total->fenced += w->n_fenced;
+    total->resolves += w->n_resolves;
     total->crashes += w->n_crashes;
     total->drains += w->n_drains;
     total->reads += w->n_reads;

@@ -108,6 +108,10 @@ static void statement_free(struct statement *s)
 static void arrive_back(struct statement *s)
 {
     struct wire *x = s->wire;
+    if (s->outer && ms_before(x->w->time.now, x->proc->frozen)) {
+        sim_time_set(&x->w->time, &s->travel, ms_sub(x->proc->frozen, x->w->time.now));
+        return;
+    }
     if (s->outer) {
         struct proc *before = proc_enter(x->proc);
         give(s);
@@ -202,7 +206,8 @@ static void choose_fault(struct statement *s)
     static const int not_done[] = {ERR_WH_CONNECT, ERR_WH_LOST, ERR_WH_TRANSIENT};
     struct world *w = s->wire->w;
     const struct trio_faults *f = &w->faults;
-    if (++w->wh_ops == w->wh_fail_at) {
+    w->wh_ops += s->kind != ST_QUERY; /* readers come as they like */
+    if (s->kind != ST_QUERY && w->wh_ops == w->wh_fail_at) {
         s->fault = w->wh_fail_code;
         s->after = w->wh_fail_after;
     } else if (sim_time_chance(&w->time, f->wh_fail)) {

@@ -4,7 +4,7 @@
 
 struct made { /* a table that a swap put in place */
     uint64_t token, rows;
-    const char *generation;
+    const char *generation, *build_id;
 };
 struct claimed { /* greatest token that ever claimed or dropped a name */
     uint64_t claim;
@@ -73,7 +73,8 @@ static void swapped(const struct statement *s)
     c->claim = s->token;
     w->n_publishes++;
     struct made *m = arena_zalloc(&w->log->mem, sizeof(*m));
-    *m = (struct made){s->token, t->rows, arena_strdup(&w->log->mem, s->table.generation)};
+    *m = (struct made){s->token, t->rows, arena_strdup(&w->log->mem, s->table.generation),
+                       arena_strdup(&w->log->mem, s->table.build_id)};
     map_put_u64(&w->log->makers, t->oid, m);
 }
 
@@ -92,6 +93,10 @@ static void was_read(const struct statement *s)
         if (strcmp(m->generation, r->generation) != 0) {
             trio_fail("a reader of %s is told of generation %s and reads %s", r->name.table,
                       r->generation, m->generation);
+        }
+        if (strcmp(m->build_id, r->build_id) != 0) {
+            trio_fail("a reader of %s gets another build than its query was made for",
+                      r->name.table);
         }
         if (s->n_rows != m->rows) {
             trio_fail("a reader of %s gets %llu rows of %llu", r->name.table,
@@ -113,6 +118,9 @@ static void check_fence(const struct statement *s)
 
 void wire_log_done(const struct statement *s)
 {
+    struct world *w = s->wire->w;
+    w->n_fenced += s->inner.rc == ERR_FENCED;
+    w->n_resolves += s->kind == ST_RESOLVE && s->inner.rc == 0;
     if (s->inner.rc) {
         return;
     }
@@ -123,7 +131,7 @@ void wire_log_done(const struct statement *s)
     if (s->kind == ST_SWAP) {
         swapped(s);
     } else if (s->kind == ST_RESOLVE || s->kind == ST_DROP) {
-        struct claimed *c = claimed_of(s->wire->w, &s->table.name);
+        struct claimed *c = claimed_of(w, &s->table.name);
         c->claim = c->claim > s->token ? c->claim : s->token;
     } else {
         return;

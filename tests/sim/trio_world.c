@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { UNIX_START_S = 1766012345 };
+enum { UNIX_START_S = 1766012345, END_MOST_MS = 30000 };
 
 static struct world *the_world;
 static struct proc *the_proc;
@@ -111,6 +111,7 @@ static void vanish(struct proc *p)
     p->loop = NULL;
     p->service = NULL;
     sim_time_unset(&p->ends);
+    p->frozen = MS(0);
     heap_drop(&p->heap);
 }
 
@@ -134,12 +135,20 @@ static void on_end(struct sim_event *ev)
 {
     struct proc *p = container_of(ev, struct proc, ends);
     const char *left = loop_sim_left(p->loop);
-    trio_say("%s has ended", p->name);
+    trio_say("%s has ended, %zu pieces of memory left", p->name, p->heap.n);
     if (left) {
         trio_fail("%s ends and leaves behind: %s", p->name, left);
     }
+    ends_crash(p);
+    wires_crash(p);
+    service_sim_free(p->service);
+    if (!heap_clean(&p->heap)) {
+        trio_fail("%s ends and leaves %zu pieces of memory", p->name, p->heap.n);
+    }
     vanish(p);
-    sim_time_set(&p->w->time, &p->starts, p->restart);
+    if (!p->stays) {
+        sim_time_set(&p->w->time, &p->starts, p->restart);
+    }
 }
 
 static void add_proc(struct world *w, enum proc_kind kind, const char *name, unsigned number)
@@ -242,14 +251,36 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
     return remove(path);
 }
 
+static bool end_all(struct world *w)
+{
+    bool ended = true;
+    for (size_t i = 0; i < w->n_procs; i++) {
+        struct proc *p = &w->procs[i];
+        p->stays = true;
+        ended = ended && !p->loop;
+        if (p->loop && !p->leaving) {
+            struct proc *before = proc_enter(p);
+            proc_drain(p);
+            proc_leave(before);
+        }
+    }
+    return ended;
+}
+
 void world_free(struct world *w)
 {
-    for (size_t i = 0; i < w->n_procs; i++) {
-        sim_time_unset(&w->procs[i].starts);
-        vanish(&w->procs[i]);
+    struct ms until = ms_add(w->time.now, MS(END_MOST_MS));
+    while (!end_all(w)) {
+        must(world_step(w));
+        if (ms_before(until, w->time.now)) {
+            trio_fail("the processes do not end");
+        }
     }
     while (wires_busy(w)) { /* of processes that are gone */
         must(sim_time_step(&w->time));
+    }
+    for (size_t i = 0; i < TRIO_BACKUPS; i++) {
+        buf_fini(&w->backups[i].packed);
     }
     wire_log_free(w->log);
     wh_sim_free(w->wh);

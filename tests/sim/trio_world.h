@@ -10,6 +10,7 @@
 #include "tests/sim/trio_heap.h"
 
 enum { TRIO_BUILDERS = 3, TRIO_GATEWAYS = 2, TRIO_UNITS = 3, TRIO_SOURCES = 6, TRIO_LOADS = 256 };
+enum { TRIO_BACKUPS = 16 };
 enum { TRIO_PROCS = 2 + TRIO_BUILDERS + TRIO_GATEWAYS };
 
 /* ---- processes ---- */
@@ -26,14 +27,17 @@ struct proc {
     struct cache *cache;
     void (*on_cache_closed)(void *data);
     void *cache_closed_data;
+    struct cache_ear *ear;
     struct store *store; /* a planner's */
     struct list wires;   /* of struct wire: its warehouse connections */
     struct list puts;    /* of struct put (trio_ends.c): writes to Redis in flight */
     struct sim_event starts, ends;
+    struct ms frozen;  /* until then it does nothing (SIGSTOP) */
     struct ms restart; /* how long after its end it starts again */
     unsigned n_starts;
     unsigned slots; /* a builder's */
     bool leaving;   /* a drain has begun */
+    bool stays;     /* it does not start again */
     char state_dir[128];
     uint64_t ever[TRIO_UNITS + 1]; /* a gateway: greatest epoch in force in this life, by unit */
 };
@@ -57,7 +61,8 @@ struct trio_faults { /* chances in permille */
     unsigned wh_late;              /* it arrives 5 to 30 s late */
     unsigned crash[PROC_PEOPLE];   /* of that kind of process, per second */
     unsigned drain;                /* some process is ended and started again, per second */
-    unsigned redis;  /* Redis goes away, comes back, or loses everything, per second */
+    unsigned redis;  /* Redis goes away, forgets, or remembers something old, per second */
+    unsigned freeze; /* a process is stopped for some time, per second */
     unsigned hand;   /* someone drops a table by hand, per second */
     unsigned cut;    /* a process is unplugged from the bus for some time, per second */
     unsigned lock;   /* a reader holds a table for some time, per second */
@@ -85,13 +90,18 @@ struct trio_load { /* row of kiln.load */
 
 /* ---- the world ---- */
 struct wire_log;
+struct trio_backup { /* what a key of Redis was set to once */
+    uint64_t unit, epoch;
+    struct buf packed;
+};
 struct world {
     uint64_t seed;
     char replay[96]; /* the command that shows it again */
     struct sim_time time;
     struct bus_world *bus;
     struct cache_world *cache;
-    bool redis_down;
+    struct trio_backup backups[TRIO_BACKUPS];
+    size_t n_backups; /* ever made */
     struct wh_sim *wh;
     struct loop *wh_loop;
     struct wire_log *log;
@@ -111,13 +121,15 @@ struct world {
     uint64_t wh_fail_at; /* this one fails ... */
     int wh_fail_code;    /* ... with this code ... */
     bool wh_fail_after;  /* ... after it was done */
-    uint64_t n_crashes, n_drains, n_reads, n_baked, n_broken, n_publishes, n_asked, n_answered;
+    uint64_t n_crashes, n_drains, n_reads, n_baked, n_broken, n_publishes, n_fenced, n_resolves,
+        n_asked, n_answered;
 };
 struct trio_shape {
     unsigned builders, slots, gateways, units;
 };
 /* A world from a seed, everything started. shape NULL: by the seed. */
 struct world *world_new(uint64_t seed, const struct trio_shape *shape) MUST_USE;
+/* Ends every process in good order, then the world. */
 void world_free(struct world *w);
 struct world *world_now(void);
 /* One event. False: nothing will ever happen. */
@@ -164,6 +176,7 @@ struct service_state { /* what a process is made of */
     void *settings, *state;
 };
 struct service *service_sim_new(struct proc *p, const struct service_state *s);
+void service_sim_free(struct service *s); /* after its end */
 
 /* loop_sim.c */
 struct loop *loop_sim_new(struct sim_time *t, struct proc *p) MUST_USE;
@@ -173,6 +186,7 @@ loop_sim_left(const struct loop *l); /* what a process that ends must not leave;
 
 /* trio_ends.c */
 void ends_crash(struct proc *p);
+void redis_restore(struct world *w); /* a key holds again what it held before */
 
 /* trio_wire.c */
 void wires_crash(struct proc *p);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { UNIX_START_S = 1766012345, END_MOST_MS = 30000 };
+enum { UNIX_START_S = 1766012345, END_MOST_MS = 30000, AT_ONCE_MOST = 20000 };
 
 static struct world *the_world;
 static struct proc *the_proc;
@@ -295,7 +295,13 @@ void world_free(struct world *w)
 
 bool world_step(struct world *w)
 {
-    return sim_time_step(&w->time);
+    struct ms before = w->time.now;
+    bool more = sim_time_step(&w->time);
+    w->at_once = w->time.now.v == before.v ? w->at_once + 1 : 0;
+    if (w->at_once > AT_ONCE_MOST) {
+        trio_fail("something goes round in circles and takes no time");
+    }
+    return more;
 }
 
 void world_set_faults(struct world *w, const struct trio_faults *f)

@@ -116,6 +116,7 @@ struct world {
     size_t n_procs;
     struct trio_faults faults;
     char dir[64];
+    uint64_t at_once;    /* events in a row that took no time */
     int64_t last_us;     /* of the wall clock */
     uint64_t wh_ops;     /* statements sent so far */
     uint64_t wh_fail_at; /* this one fails ... */

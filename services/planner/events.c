@@ -127,7 +127,7 @@ static enum flow_next step_load(struct flow *flow)
                                    "environment '%s' does not exist; create it, then deliver again",
                                    e->environment));
     }
-    if (u && u->loading) {
+    if (u && (u->loading || u->removing)) {
         return settle(flow, NULL, NULL);
     }
     struct err err = {0};

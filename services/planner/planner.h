@@ -59,6 +59,7 @@ struct planner_unit {
     int64_t stale_us;
     struct planner_load *load; /* current; NULL: none yet or it failed */
     struct flow *loading;      /* the load flow in progress; NULL: none */
+    bool removing;             /* its deletion is being stored: nothing begins with it any more */
     struct planner *planner;
 };
 struct planner_environment {

@@ -53,6 +53,11 @@ static bool busy(struct bus_request *r, const struct planner_unit *u)
             1000);
         return true;
     }
+    if (u && u->removing) {
+        bus_reply_error(r, ERR_CONFLICT,
+                        arena_printf(&r->arena, "package '%s' is being removed", u->name), 0);
+        return true;
+    }
     return false;
 }
 
@@ -215,6 +220,7 @@ static void on_deleted(struct decision *d)
         if (u) {
             catalog_del_unit(d->p, u);
         }
+        loop_defer(d->p->loop, &d->p->event_task); /* one may have waited for this */
         serve_reply_json(c->r, v);
     }
     free(c);
@@ -238,6 +244,7 @@ static void delete_package(struct planner *p, struct bus_request *r)
     struct delete_call *c = xcalloc(1, sizeof(*c));
     c->r = r;
     c->unit = u->id;
+    u->removing = true;
     decision_commit(d, on_deleted, c);
 }
 

@@ -211,7 +211,9 @@ static int fill_put_unit(struct read *r)
 {
     const struct store_unit *in = r->in;
     const struct trio_unit *u = package_named(r->s->p->w, in->name, strlen(in->name));
-    must(u);
+    if (!u || !memory_unit(r->s->p->w->rows, u->id)) {
+        trio_fail("a load is to be stored for package '%s', which was removed", in->name);
+    }
     *(uint64_t *)r->out = u->id;
     return 0;
 }

@@ -115,8 +115,25 @@ static void gateway_ends_in_the_middle_of_anything(struct trio_total *total)
     end(&t);
 }
 
+/* While a removal is being stored, nothing begins with the package any more. */
+static void package_is_not_loaded_while_it_is_removed(struct trio_total *total)
+{
+    static const struct trio_shape shape = {.builders = 1, .slots = 1, .gateways = 1, .units = 2};
+    static const struct trio_faults slow = {.store_most = {300}, .wh_most = {20}};
+    struct tale t = begin(__func__, total, &shape, &slow);
+    must(people_remove(t.w, &t.w->units[1]));
+    for (int i = 0; i < 20; i++) {
+        must(people_reload(t.w, &t.w->units[1], false));
+        for (int k = 0; k < 5; k++) {
+            step(&t);
+        }
+    }
+    end(&t);
+}
+
 void trio_cases(struct trio_total *total)
 {
+    package_is_not_loaded_while_it_is_removed(total);
     builder_with_a_held_pull_drains_when_its_job_ends(total);
     set_is_told_only_when_it_is_durable(total);
     planner_that_ends_answers_what_it_was_asked(total);

@@ -182,6 +182,13 @@ static void on_tick(struct sim_event *ev)
 
 void chaos_event(struct chaos *c)
 {
+    struct world *w = c->w;
+    struct proc *swapping = w->swapping;
+    w->swapping = NULL;
+    if (swapping && swapping != c->victim && sim_time_chance(&w->time, w->faults.crash_swap)) {
+        swapping->restart = MS(500);
+        proc_crash(swapping);
+    }
     if (c->victim && --c->dies_in == 0) {
         proc_crash(c->victim);
         c->victim = NULL;
@@ -224,8 +231,9 @@ void chaos_choose(struct chaos *c)
         .store_lose = some(c, 6),
         .wh_fail = some(c, 120),
         .wh_lose = some(c, 80),
-        .wh_late = some(c, 60),
+        .wh_late = some(c, 80),
         .crash = {some(c, 40), some(c, 60), some(c, 30)},
+        .crash_swap = some(c, 150),
         .drain = some(c, 20),
         .freeze = some(c, 25),
         .redis = some(c, 60),

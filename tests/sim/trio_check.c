@@ -71,15 +71,24 @@ static void check_epochs(struct world *w)
             uint64_t unit = w->units[k].id;
             uint64_t epoch = gateway_epoch(p, unit);
             const struct row_unit *u = memory_unit(w->rows, unit);
+            if (!u) { /* the package was removed */
+                p->ever[unit] = 0;
+                continue;
+            }
             if (epoch < p->ever[unit]) {
                 trio_fail("%s went back from epoch %llu of %s to %llu", p->name,
                           (unsigned long long)p->ever[unit], w->units[k].name,
                           (unsigned long long)epoch);
             }
-            if (u && epoch > u->epoch) {
+            if (epoch > u->epoch) {
                 trio_fail("%s has epoch %llu of %s in force, which was never committed", p->name,
                           (unsigned long long)epoch, w->units[k].name);
             }
+            if (epoch && p->ever[unit] == 0 && epoch < p->served[unit]) {
+                trio_say("%s begins with an epoch older than it has served", p->name);
+                w->n_older++;
+            }
+            p->served[unit] = epoch > p->served[unit] ? epoch : p->served[unit];
             p->ever[unit] = epoch;
         }
     }
@@ -143,7 +152,7 @@ static bool gateway_at_rest(const struct world *w, const struct proc *p)
 {
     for (size_t k = 0; k < w->n_units; k++) {
         const struct row_unit *u = memory_unit(w->rows, w->units[k].id);
-        if (u && gateway_epoch(p, u->id) != u->epoch) {
+        if (gateway_epoch(p, w->units[k].id) != (u ? u->epoch : 0)) {
             return false;
         }
     }

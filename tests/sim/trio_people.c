@@ -172,6 +172,20 @@ bool people_unbind(struct world *w, const struct trio_unit *u)
     return sent;
 }
 
+bool people_remove(struct world *w, const struct trio_unit *u)
+{
+    struct proc *before = proc_enter(people_of(w)->p);
+    struct ask *a = ask_new(w, BUS_DELETE_PACKAGE);
+    Kiln__DeleteReq *m = arena_alloc(&a->arena, sizeof(*m));
+    kiln__delete_req__init(m);
+    m->environment = bus_str(TRIO_ENVIRONMENT);
+    m->package = arena_strdup(&a->arena, u->name);
+    trio_say("removal of %s", u->name);
+    bool sent = ask(a, &m->base);
+    proc_leave(before);
+    return sent;
+}
+
 size_t people_waiting(const struct world *w)
 {
     size_t n = 0;
@@ -213,6 +227,10 @@ void people_act(struct world *w)
     snprintf(last, sizeof(last), "s%zu", u->n - 1);
     if (what < 60) {
         (void)people_run(w, u, sim_time_chance(t, 300), sim_time_chance(t, 200) ? last : NULL);
+        return;
+    }
+    if (u != w->units && sim_time_chance(t, 80)) { /* the first package stays */
+        (void)people_remove(w, u);
         return;
     }
     bool stops = what < 70;

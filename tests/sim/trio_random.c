@@ -9,6 +9,7 @@ void trio_count(const struct world *w, struct trio_total *total)
     total->worlds++;
     total->events += w->time.steps;
     total->publishes += w->n_publishes;
+    total->older += w->n_older;
     total->fenced += w->n_fenced;
     total->resolves += w->n_resolves;
     total->crashes += w->n_crashes;
@@ -74,7 +75,9 @@ void trio_random(uint64_t seed, struct trio_total *total)
     chaos_free(c);
     trio_rest(w, total, MS(REST_MOST_MS), "the work");
     for (size_t i = 0; i < w->n_units; i++) {
-        last_run(w, &w->units[i], total);
+        if (memory_unit(w->rows, w->units[i].id)) {
+            last_run(w, &w->units[i], total);
+        }
     }
     pass(w, MS(SWEEP_AFTER_MS));
     planner_sweep_now(world_proc(w, PROC_PLANNER, 0));

@@ -243,7 +243,8 @@ static struct statement *send(struct wh_op *op, enum statement_kind kind)
     err_clear(&op->err);
     choose_fault(s);
     struct ms delay = sim_time_between(&w->time, MS(0), w->faults.wh_most);
-    if (sim_time_chance(&w->time, w->faults.wh_late)) {
+    unsigned late = w->faults.wh_late * (kind == ST_SWAP ? 4 : 1);
+    if (sim_time_chance(&w->time, late)) {
         delay = sim_time_between(&w->time, MS(LATE_LEAST_MS), MS(LATE_MOST_MS));
     }
     sim_time_set(&w->time, &s->travel, delay);
@@ -314,6 +315,7 @@ static void wire_swap(struct wh_op *op, const struct wh_publish *p)
     take_table(s, &p->table);
     s->token = p->token;
     s->publish = *p;
+    s->wire->w->swapping = s->wire->proc;
     s->publish.table = s->table;
     proc_leave(before);
 }
@@ -462,7 +464,8 @@ const char *wh_dialect(const char *type)
     return type && strcmp(type, "duckdb") == 0 ? "duckdb" : "postgres";
 }
 
-/* What was sent goes on without its sender; half of what was on its way never arrives. */
+/* What was sent goes on without its sender; half of what was on its way never arrives, some of it
+ * late. */
 void wires_crash(struct proc *p)
 {
     for (struct list *it; (it = list_take_head(&p->wires)) != NULL;) {
@@ -474,8 +477,14 @@ void wires_crash(struct proc *p)
             s->outer = NULL;
             s->asked = NULL;
             s->reader = NULL;
-            if (s->phase == ST_GOING && sim_time_chance(&x->w->time, 500)) {
+            if (s->phase != ST_GOING) {
+                continue;
+            }
+            if (sim_time_chance(&x->w->time, 500)) {
                 statement_free(s);
+            } else if (sim_time_chance(&x->w->time, x->w->faults.wh_late * 10)) {
+                sim_time_set(&x->w->time, &s->travel,
+                             sim_time_between(&x->w->time, MS(LATE_LEAST_MS), MS(LATE_MOST_MS)));
             }
         }
         if (list_empty(&x->statements)) {

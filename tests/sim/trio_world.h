@@ -39,7 +39,8 @@ struct proc {
     bool leaving;   /* a drain has begun */
     bool stays;     /* it does not start again */
     char state_dir[128];
-    uint64_t ever[TRIO_UNITS + 1]; /* a gateway: greatest epoch in force in this life, by unit */
+    uint64_t served[TRIO_UNITS + 1]; /* the same over all its lives */
+    uint64_t ever[TRIO_UNITS + 1];   /* a gateway: greatest epoch in force in this life, by unit */
 };
 /* Code of p runs until proc_leave; NULL: the world's. */
 struct proc *proc_enter(struct proc *p);
@@ -60,6 +61,7 @@ struct trio_faults { /* chances in permille */
     unsigned wh_lose;              /* it is done, its answer is lost */
     unsigned wh_late;              /* it arrives 5 to 30 s late */
     unsigned crash[PROC_PEOPLE];   /* of that kind of process, per second */
+    unsigned crash_swap;           /* a builder that has just sent its swap */
     unsigned drain;                /* some process is ended and started again, per second */
     unsigned redis;  /* Redis goes away, forgets, or remembers something old, per second */
     unsigned freeze; /* a process is stopped for some time, per second */
@@ -81,7 +83,6 @@ struct trio_unit {
     size_t n;
     unsigned version;    /* of its text; a load is of one */
     bool shares_results; /* its shared source is the same build in every package */
-    bool deleted;
 };
 struct trio_load { /* row of kiln.load */
     uint64_t id, unit;
@@ -112,6 +113,7 @@ struct world {
     size_t n_units;
     struct trio_load loads[TRIO_LOADS];
     size_t n_loads;
+    struct proc *swapping; /* has just sent a swap; NULL: nobody */
     struct proc procs[TRIO_PROCS];
     size_t n_procs;
     struct trio_faults faults;
@@ -122,8 +124,8 @@ struct world {
     uint64_t wh_fail_at; /* this one fails ... */
     int wh_fail_code;    /* ... with this code ... */
     bool wh_fail_after;  /* ... after it was done */
-    uint64_t n_crashes, n_drains, n_reads, n_baked, n_broken, n_publishes, n_fenced, n_resolves,
-        n_asked, n_answered;
+    uint64_t n_crashes, n_drains, n_reads, n_baked, n_broken, n_publishes, n_older, n_fenced,
+        n_resolves, n_asked, n_answered;
 };
 struct trio_shape {
     unsigned builders, slots, gateways, units;
@@ -207,6 +209,7 @@ bool people_stop_run(struct world *w, const struct row_run *r);
 bool people_delete(struct world *w, const struct row_run *r, bool drop);
 bool people_reload(struct world *w, struct trio_unit *u, bool changed);
 bool people_unbind(struct world *w, const struct trio_unit *u);
+bool people_remove(struct world *w, const struct trio_unit *u);
 size_t people_waiting(const struct world *w); /* calls not answered */
 const struct row_run *people_newest(const struct world *w, uint64_t unit);
 

@@ -85,8 +85,9 @@ static void check_epochs(struct world *w)
                           (unsigned long long)epoch, w->units[k].name);
             }
             if (epoch && p->ever[unit] == 0 && epoch < p->served[unit]) {
-                trio_say("%s begins with an epoch older than it has served", p->name);
-                w->n_older++;
+                trio_fail("%s came back with epoch %llu of %s, but had served %llu", p->name,
+                          (unsigned long long)epoch, w->units[k].name,
+                          (unsigned long long)p->served[unit]);
             }
             p->served[unit] = epoch > p->served[unit] ? epoch : p->served[unit];
             p->ever[unit] = epoch;

@@ -9,7 +9,6 @@ void trio_count(const struct world *w, struct trio_total *total)
     total->worlds++;
     total->events += w->time.steps;
     total->publishes += w->n_publishes;
-    total->older += w->n_older;
     total->fenced += w->n_fenced;
     total->resolves += w->n_resolves;
     total->crashes += w->n_crashes;

@@ -67,11 +67,11 @@ static void say_total(const char *what, const struct trio_total *t)
 {
     printf("trio_sim: %s: %llu worlds held: %llu events; %llu requests, %llu answered; %llu tables "
            "published, %llu late ones refused by the fence, %llu resolved; %llu kills, %llu "
-           "drains, %llu gateways that began behind; "
+           "drains; "
            "%llu reads, %llu baked, %llu found broken; longest way to rest %llu s\n",
            what, U(t->worlds), U(t->events), U(t->asked), U(t->answered), U(t->publishes),
-           U(t->fenced), U(t->resolves), U(t->crashes), U(t->drains), U(t->older), U(t->reads),
-           U(t->baked), U(t->broken), U(t->slowest.v / 1000));
+           U(t->fenced), U(t->resolves), U(t->crashes), U(t->drains), U(t->reads), U(t->baked),
+           U(t->broken), U(t->slowest.v / 1000));
     fflush(stdout);
 }
 

@@ -4,8 +4,8 @@
 #include "tests/sim/trio_world.h"
 
 struct trio_total { /* over all worlds of a program */
-    uint64_t worlds, events, publishes, fenced, resolves, older, crashes, drains, reads, baked,
-        broken, asked, answered;
+    uint64_t worlds, events, publishes, fenced, resolves, crashes, drains, reads, baked, broken,
+        asked, answered;
     struct ms slowest; /* the longest rest, in scripted time */
 };
 /* Runs until everything has come to rest; fails when that takes longer than `most`. */

@@ -124,8 +124,8 @@ struct world {
     uint64_t wh_fail_at; /* this one fails ... */
     int wh_fail_code;    /* ... with this code ... */
     bool wh_fail_after;  /* ... after it was done */
-    uint64_t n_crashes, n_drains, n_reads, n_baked, n_broken, n_publishes, n_older, n_fenced,
-        n_resolves, n_asked, n_answered;
+    uint64_t n_crashes, n_drains, n_reads, n_baked, n_broken, n_publishes, n_fenced, n_resolves,
+        n_asked, n_answered;
 };
 struct trio_shape {
     unsigned builders, slots, gateways, units;

@@ -7,6 +7,7 @@
 
 Nothing here touches a server that it did not start: a PgServer asks the server for the name it was given, a RedisServer for its directory.
 """
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -77,6 +78,19 @@ def wait_for(condition, seconds, what="the condition", every=0.02):
 def short_dir(prefix="kt-"):
     """A new directory under /tmp with a path short enough for sockets in it."""
     return pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
+
+
+def where_it_hangs(pid):
+    """Every thread of a process: what the kernel waits for in it, and its stack when a debugger is here."""
+    said = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError):
+            state = next(line for line in (task / "status").read_text().splitlines() if line.startswith("State"))
+            said.append(f"thread {task.name} {(task / 'comm').read_text().strip()}: {state.split(None, 1)[1]}, in {(task / 'wchan').read_text()}")
+    if shutil.which("gdb"):
+        done = subprocess.run(["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 24"], capture_output=True, text=True, timeout=60, check=False)
+        said.append(done.stdout)
+    return "\n".join(said)
 
 
 def _dies_with_us(sig):
@@ -156,6 +170,8 @@ class Proc:
             try:
                 self.wait(seconds)
             except subprocess.TimeoutExpired:
+                with open(self.err_path, "ab") as err:
+                    err.write(f"\n{self.name} did not end within {seconds} s of SIGTERM:\n{where_it_hangs(self.pid)}\n".encode())
                 self.kill9_all()
         return self.code
 

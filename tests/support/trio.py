@@ -445,7 +445,7 @@ class Trio:
             was_alive = proc.alive
             code = proc.stop(20)
             if was_alive and code != 0:
-                problems.append(f"{name} ended with {code} on SIGTERM: {proc.last_words(600)}")
+                problems.append(f"{name} ended with {code} on SIGTERM: {proc.last_words(9000 if code < 0 else 600)}")
             problems += [f"{name} said: {line}" for line in (proc.out() + proc.err()).splitlines() if any(w in line for w in NEVER_SAID)][:3]
             proc.close()
             for pid in children:

@@ -178,7 +178,6 @@ void binder_apply(struct gw_unit *u, struct gw_package *p)
     if (old) {
         gw_package_unref(old);
     }
-    binder_disk_set(b, u);
     binder_report_now(b);
     wake_waits(b, u, 0);
 }

@@ -70,12 +70,14 @@ void binder_report_now(struct gw_binder *b);
 void binder_get_now(struct gw_binder *b);
 /* binder_disk.c */
 void binder_disk_read(struct gw_binder *b); /* at start, before the loop runs */
-void binder_disk_set(struct gw_binder *b, const struct gw_unit *u);
+/* done: it is written, or cannot be (which the log says). */
+void binder_disk_set(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct slice packed,
+                     void (*done)(void *data), void *data);
 void binder_disk_forget(struct gw_binder *b, uint64_t unit);
 /* A connection as the planner sent it (sealed), by "<environment>/<name>"; nothing: forgotten. */
 void binder_disk_conn(struct gw_binder *b, const char *key, struct slice packed);
 char *binder_load_path(struct arena *a, struct gateway *g, const char *load_id);
-void binder_disk_load(struct gw_load *l); /* writes it, off the loop */
+void binder_disk_load(struct gw_load *l, void (*done)(void *data), void *data);
 /* An absent or damaged file gives NULL. Blocking: for offload jobs and the start. */
 struct gw_load *binder_load_read_offload(struct gateway *g, const char *path, const char *load_id);
 /* flow_load.c */

@@ -42,6 +42,8 @@ struct disk_write {
     char *path;
     struct buf content; /* empty: the file is removed */
     int error;
+    void (*done)(void *data); /* written or not; NULL: nobody waits */
+    void *data;
 };
 
 static int write_all(int fd, const char *p, size_t len)
@@ -88,13 +90,18 @@ static void on_written(struct offload_job *job)
                  "path=%s error=%s effect=\"this gateway cannot start without the planner\"",
                  log_q(w->path), log_q(strerror(w->error)));
     }
+    void (*done)(void *data) = w->done;
+    void *data = w->data;
     free(w->path);
     buf_fini(&w->content);
     free(w);
+    if (done) {
+        done(data);
+    }
 }
 
 /* Takes content. */
-static void disk_write_start(struct gateway *g, const char *path, struct buf *content)
+static struct disk_write *disk_write_start(struct gateway *g, const char *path, struct buf *content)
 {
     struct disk_write *w = xcalloc(1, sizeof(*w));
     w->path = xstrdup(path);
@@ -103,18 +110,21 @@ static void disk_write_start(struct gateway *g, const char *path, struct buf *co
     }
     w->job = (struct offload_job){.work_offload = write_offload, .done = on_written};
     loop_offload(g->loop, &w->job);
+    return w;
 }
 
-void binder_disk_set(struct gw_binder *b, const struct gw_unit *u)
+void binder_disk_set(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct slice packed,
+                     void (*done)(void *data), void *data)
 {
     struct arena a;
     arena_init(&a);
     struct buf content = {0};
-    buf_addf(&content, "%020llu", (unsigned long long)u->known);
-    buf_add_slice(&content, buf_slice(&u->packed));
-    disk_write_start(b->g,
-                     arena_printf(&a, "%s/sets/%llu", root(&a, b->g), (unsigned long long)u->id),
-                     &content);
+    buf_addf(&content, "%020llu", (unsigned long long)epoch);
+    buf_add_slice(&content, packed);
+    char *path = arena_printf(&a, "%s/sets/%llu", root(&a, b->g), (unsigned long long)unit);
+    struct disk_write *w = disk_write_start(b->g, path, &content);
+    w->done = done;
+    w->data = data;
     arena_fini(&a);
 }
 
@@ -151,7 +161,7 @@ void binder_disk_conn(struct gw_binder *b, const char *key, struct slice packed)
     arena_fini(&a);
 }
 
-void binder_disk_load(struct gw_load *l)
+void binder_disk_load(struct gw_load *l, void (*done)(void *data), void *data)
 {
     struct arena a;
     arena_init(&a);
@@ -163,7 +173,9 @@ void binder_disk_load(struct gw_load *l)
     for (size_t i = 0; i < l->rep->n_files; i++) {
         add_block(&content, l->contents[i].p, l->contents[i].p ? l->contents[i].len : 0);
     }
-    disk_write_start(l->g, binder_load_path(&a, l->g, l->load_id), &content);
+    struct disk_write *w = disk_write_start(l->g, binder_load_path(&a, l->g, l->load_id), &content);
+    w->done = done;
+    w->data = data;
     arena_fini(&a);
 }
 

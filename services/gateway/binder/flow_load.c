@@ -1,10 +1,11 @@
 /* Flow: the newest set of a unit comes into force. DISK (is the load there?), PACKAGE and FILES
- * from the planner, COMPILE (one child warm before traffic), APPLY between two queries, END. A load
- * that is in force already skips to APPLY (protocol.md 6, 14). */
+ * from the planner, COMPILE (one child warm before traffic), KEEP_LOAD and KEEP_SET on the disk,
+ * APPLY between two queries, END. A load that is in force already skips to KEEP_SET (protocol.md 6,
+ * 14). */
 #include "common/log/log.h"
 #include "services/gateway/binder/binder.h"
 
-enum { DISK, PACKAGE, FILES, COMPILE, APPLY, END };
+enum { DISK, PACKAGE, FILES, COMPILE, KEEP_LOAD, KEEP_SET, APPLY, END };
 #define COMPILE_MS 30000
 
 struct flow_bind {
@@ -13,6 +14,7 @@ struct flow_bind {
     uint64_t unit;
     uint64_t epoch;
     Kiln__BindingSet *set; /* in the flow's arena */
+    struct slice packed;   /* the same, packed */
     struct gw_load *load;
     bool fresh; /* came from the planner: goes to the disk */
     struct offload_job job;
@@ -55,11 +57,12 @@ static enum flow_next step_disk(struct flow *flow)
         return flow_goto(flow, f->load ? COMPILE : PACKAGE);
     }
     f->epoch = u->known;
-    f->set = bus_unpack(&kiln__binding_set__descriptor, &flow->arena, buf_slice(&u->packed), NULL);
+    f->packed = slice_make(arena_dup(&flow->arena, u->packed.p, u->packed.len), u->packed.len);
+    f->set = bus_unpack(&kiln__binding_set__descriptor, &flow->arena, f->packed, NULL);
     must(f->set != NULL);
     if (u->in_force && strcmp(u->in_force->load_id, f->set->load_id) == 0) {
         f->load = gw_load_ref(u->in_force->load);
-        return flow_goto(flow, APPLY);
+        return flow_goto(flow, KEEP_SET);
     }
     f->path = binder_load_path(&flow->arena, f->g, f->set->load_id);
     f->job = (struct offload_job){.work_offload = read_offload, .done = on_read, .data = f};
@@ -198,7 +201,7 @@ static enum flow_next step_compile(struct flow *flow)
     if (!flow->entered) {
         return flow->rc ? flow_fail(flow, END, flow->rc, "load %s: %s", f->set->load_id,
                                     err_text(&flow->err))
-                        : flow_goto(flow, APPLY);
+                        : flow_goto(flow, KEEP_LOAD);
     }
     gw_load_finish(f->load);
     auto_buf struct buf packed = {0};
@@ -212,10 +215,35 @@ static enum flow_next step_compile(struct flow *flow)
                                         .done = on_compiled,
                                         .data = f};
     compiler_call_start(f->g->compiler, &f->compile);
-    if (f->fresh) {
-        binder_disk_load(f->load);
-    }
     return FLOW_WAIT;
+}
+
+/* ---- KEEP: on the disk before it is in force, so that a gateway that dies never comes back with
+ * less than it has served ---- */
+static void on_kept(void *data)
+{
+    struct flow_bind *f = data;
+    flow_resume(&f->flow, 0, NULL);
+}
+
+static enum flow_next step_keep_load(struct flow *flow)
+{
+    struct flow_bind *f = of(flow);
+    if (flow->entered && f->fresh) {
+        binder_disk_load(f->load, on_kept, f);
+        return FLOW_WAIT;
+    }
+    return flow_goto(flow, KEEP_SET);
+}
+
+static enum flow_next step_keep_set(struct flow *flow)
+{
+    struct flow_bind *f = of(flow);
+    if (flow->entered && unit_of(f)) {
+        binder_disk_set(f->g->binder, f->unit, f->epoch, f->packed, on_kept, f);
+        return FLOW_WAIT;
+    }
+    return flow_goto(flow, APPLY);
 }
 
 static enum flow_next step_apply(struct flow *flow)
@@ -237,14 +265,18 @@ static enum flow_next step_end(struct flow *flow)
 }
 
 static const struct flow_step steps[] = {
-    [DISK] = {"DISK", step_disk, FLOW_TO(PACKAGE) | FLOW_TO(COMPILE) | FLOW_TO(APPLY), 0, NULL,
+    [DISK] = {"DISK", step_disk, FLOW_TO(PACKAGE) | FLOW_TO(COMPILE) | FLOW_TO(KEEP_SET), 0, NULL,
               "a load kept from before", true},
     [PACKAGE] = {"PACKAGE", step_package, FLOW_TO(FILES) | FLOW_TO(END), 0, cancel_call,
                  "files, schemas and plan of the load", false},
     [FILES] = {"FILES", step_files, FLOW_TO(FILES) | FLOW_TO(COMPILE) | FLOW_TO(END), 0,
                cancel_call, "model files by content hash", false},
-    [COMPILE] = {"COMPILE", step_compile, FLOW_TO(APPLY) | FLOW_TO(END), 0, cancel_compile,
+    [COMPILE] = {"COMPILE", step_compile, FLOW_TO(KEEP_LOAD) | FLOW_TO(END), 0, cancel_compile,
                  "a child is warm before traffic", false},
+    [KEEP_LOAD] = {"KEEP_LOAD", step_keep_load, FLOW_TO(KEEP_SET), 0, NULL,
+                   "the load goes to the disk", true},
+    [KEEP_SET] = {"KEEP_SET", step_keep_set, FLOW_TO(APPLY), 0, NULL,
+                  "the set goes to the disk, then into force", true},
     [APPLY] = {"APPLY", step_apply, FLOW_TO(END), 0, NULL, "swapped between two queries", false},
     [END] = {"END", step_end, 0, 0, NULL, "", false},
 };

@@ -145,6 +145,7 @@ class Trio:
         publisher.config.json instead. *_env: of one service (a value of None takes a variable away)."""
         self.dir = short_dir("kt-trio-")
         self.procs, self.ports, self._supervised, self._closing = {}, {}, set(), False
+        self._starting, self._stopped = threading.Lock(), threading.Event()
         self.pg = self.redis = None
         self._packages = dict(packages or {})
         self.secret = secret
@@ -252,17 +253,17 @@ class Trio:
         finally:
             self._supervised.clear()
             for proc in self.procs.values():
-                if not proc.alive:
-                    proc.start()
+                with self._starting:
+                    if not proc.alive:
+                        proc.start()
 
     def _supervise(self):
-        # One thread for the whole life: the death signal of what it starts is bound to the thread.
-        while not self._closing:
+        # One thread, which outlives what it starts: the kernel sends the death signal when the thread ends, not the process.
+        while not self._stopped.wait(0.1):  # poll
             for name in list(self._supervised):
-                proc = self.procs[name]
-                if not proc.alive and name in self._supervised and not self._closing:
-                    proc.start()
-            time.sleep(0.1)  # poll
+                with self._starting:
+                    if not self.procs[name].alive and name in self._supervised and not self._closing:
+                        self.procs[name].start()
 
     def compiler_children(self, name):
         """Process ids of a service's compiler children."""
@@ -432,10 +433,9 @@ class Trio:
 
     def close(self):
         """Ends everything; returns what was not in order: a part that did not drain, a broken promise or a sanitizer's finding in its log."""
-        self._closing = True
+        with self._starting:
+            self._closing = True
         self._supervised.clear()
-        if hasattr(self, "_supervisor"):
-            self._supervisor.join()
         for proc in self.procs.values():
             with contextlib.suppress(OSError, ProcessLookupError):
                 proc.signal(signal.SIGCONT)  # one may still be held back
@@ -452,6 +452,9 @@ class Trio:
                 if not process_gone(pid):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
+        self._stopped.set()
+        if hasattr(self, "_supervisor"):
+            self._supervisor.join()
         for server in (self.redis, self.pg):
             if server:
                 server.close()

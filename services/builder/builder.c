@@ -22,6 +22,10 @@ static const struct conf_item items[] = {
      "--health-listen", 0, "HTTP address for /healthz, /readyz and /metrics; empty: off"},
     {"builder.slots", CONF_INT, AT(slots), "2", 1, 16, NULL, "KILN_SLOTS", "--slots", 0,
      "jobs at once"},
+    {"builder.connections", CONF_STR, AT(connections), "", 0, 0, NULL, "KILN_BUILDER_CONNECTIONS",
+     "--connections", 0,
+     "connections this builder reaches, as name or environment/name, separated by commas; empty: "
+     "all"},
     {"builder.statement_timeout", CONF_MS, AT(statement_timeout_ms), "0", 0, 0, NULL,
      "KILN_BUILD_TIMEOUT", NULL, 0, "longest build statement; 0: no limit"},
     {"builder.trusted_network", CONF_BOOL, AT(trusted_network), "false", 0, 0, NULL,
@@ -46,6 +50,17 @@ static void on_retry(struct loop_timer *t)
     builder_go(t->data);
 }
 
+static void read_connections(struct builder *b)
+{
+    struct arena *a = service_arena(b->service);
+    char *text = arena_strdup(a, b->set->connections);
+    b->connections = arena_zalloc(a, (strlen(text) / 2 + 2) * sizeof(char *));
+    char *rest = NULL;
+    for (char *w = strtok_r(text, ", ", &rest); w; w = strtok_r(NULL, ", ", &rest)) {
+        b->connections[b->n_connections++] = w;
+    }
+}
+
 static int base_start(struct service *s, struct err *e)
 {
     struct builder *b = self(s);
@@ -54,6 +69,7 @@ static int base_start(struct service *s, struct err *e)
     b->set = service_settings(s);
     b->boot = uuid_random();
     b->lease_ms = 10000;
+    read_connections(b);
     map_init(&b->conns);
     list_init(&b->jobs);
     loop_timer_init(&b->renew_timer, b->loop, builder_renew_due, b);

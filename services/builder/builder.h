@@ -17,6 +17,7 @@ struct builder_settings {
     const char *secret_key, *bus_key;
     const char *health_listen; /* HTTP for /healthz, /readyz, /metrics; "" off */
     int64_t slots;
+    const char *connections;      /* those it reaches, separated by commas; "" all */
     int64_t statement_timeout_ms; /* 0: none */
     bool trusted_network;
 };
@@ -36,6 +37,8 @@ struct builder {
     struct http_server *http;
     struct uuid boot;
     uint8_t secret_key[32];
+    char **connections; /* of the setting, in the service's arena */
+    size_t n_connections;
     struct map conns; /* key -> builder_conn */
     struct list jobs; /* struct flow_job in progress */
     unsigned running;

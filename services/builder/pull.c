@@ -46,6 +46,8 @@ static void hello(struct builder *b)
     b->hello_req.program = bus_str("kiln-builder");
     b->hello_req.version = bus_str(KILN_VERSION);
     b->hello_req.role = bus_str("builder");
+    b->hello_req.connections = b->connections;
+    b->hello_req.n_connections = b->n_connections;
     b->hello_req.slots = (uint32_t)b->set->slots;
     b->hello_req.highest_token = b->highest_token;
     b->hello_call = (struct bus_call){
@@ -92,6 +94,8 @@ static void pull(struct builder *b)
     kiln__pull_job_req__init(&b->pull_req);
     b->pull_req.free_slots = (uint32_t)b->set->slots - b->running;
     b->pull_req.hold_ms = HOLD_MS;
+    b->pull_req.connections = b->connections;
+    b->pull_req.n_connections = b->n_connections;
     b->pull_call = (struct bus_call){
         .kind = BUS_PULL_JOB, .request = &b->pull_req.base, .done = on_pulled, .data = b};
     if (bus_call_start(b->bus, &b->pull_call)) {

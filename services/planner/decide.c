@@ -95,6 +95,11 @@ static void tell(struct planner *p, const struct coord_note *n)
             loop_defer(p->loop, &p->event_task);
         }
         break;
+    case NOTE_NOBODY:
+        log_warn("job.no_capable_builder",
+                 "job=%llu run=%s connection=%s remedy=\"start a builder that reaches it\"",
+                 (unsigned long long)n->job, n->run, log_q(n->connection));
+        break;
     case NOTE_JOB_ENDED:
     case NOTE_CANCEL:
     case NOTE_UNIT_REPORTED:

@@ -61,7 +61,7 @@ struct held_pull {
     struct list link;
     struct planner *p;
     struct bus_request *r;
-    size_t slots;
+    const Kiln__PullJobReq *q; /* lives with r */
     struct loop_timer timer;
 };
 
@@ -150,12 +150,14 @@ static void reply_pull(struct decision *d)
 }
 
 /* Takes what is there; false when there is nothing yet and nothing was answered. */
-static bool pull_try(struct planner *p, struct bus_request *r, size_t slots, bool last)
+static bool pull_try(struct planner *p, struct bus_request *r, const Kiln__PullJobReq *q, bool last)
 {
+    size_t slots = q->free_slots;
     struct decision *d = decision_new(p);
     struct pull_answer *ans = xcalloc(1, sizeof(*ans));
     ans->r = r;
     struct coord_builder b = builder_of(r);
+    b.reach = (struct coord_reach){(const char *const *)q->connections, q->n_connections};
     ans->n = coord_pull(p->coord, planner_now(p), &b, slots < PULL_MAX ? slots : PULL_MAX,
                         ans->leases, &d->out);
     if (ans->n == 0 && !last) {
@@ -182,9 +184,9 @@ static void on_hold_over(struct loop_timer *t)
     struct held_pull *h = t->data;
     struct planner *p = h->p;
     struct bus_request *r = h->r;
-    size_t slots = h->slots;
+    const Kiln__PullJobReq *q = h->q;
     held_end(h);
-    pull_try(p, r, slots, true);
+    pull_try(p, r, q, true);
 }
 
 void held_pulls_wake(struct planner *p)
@@ -194,7 +196,7 @@ void held_pulls_wake(struct planner *p)
     }
     list_for_each (it, &p->held) {
         struct held_pull *h = list_entry(it, struct held_pull, link);
-        if (pull_try(p, h->r, h->slots, false)) {
+        if (pull_try(p, h->r, h->q, false)) {
             held_end(h);
         }
     }
@@ -231,13 +233,13 @@ static void pull(struct planner *p, struct bus_request *r)
     }
     drop_older_pull(p, r);
     bool at_once = q->hold_ms == 0;
-    if (pull_try(p, r, q->free_slots, at_once)) {
+    if (pull_try(p, r, q, at_once)) {
         return;
     }
     struct held_pull *h = xcalloc(1, sizeof(*h));
     h->p = p;
     h->r = r;
-    h->slots = q->free_slots;
+    h->q = q;
     list_add_tail(&p->held, &h->link);
     loop_timer_init(&h->timer, p->loop, on_hold_over, h);
     loop_timer_start(&h->timer, MS(q->hold_ms < PULL_HOLD_MS ? (int64_t)q->hold_ms : PULL_HOLD_MS));

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from servers import wait_for
-from trio import BY_REGION, ORDERS, gated
+from trio import BY_REGION, ORDERS, Trio, gated
 from trio_fixtures import publish, shop
 
 DAILY_COUNT = "run: daily -> { aggregate: orders_n }"
@@ -199,3 +199,16 @@ def test_a_target_with_dependents_is_refused_by_name_and_stays(shopped, what):
     assert "target_has_dependents" in run["error"] and f"{what} marts.{package}_dep" in run["error"] and "choose another name" in run["error"], run["error"]
     assert generation_of(kiln, package) == before and kiln.binding(package) == ("bound", 2)
     assert kiln.query(BY_REGION, package=package).served == "baked"
+
+
+def test_a_builder_gets_only_jobs_of_connections_that_it_reaches():
+    """Two networks, a builder in each: builder-1 does not reach the warehouse of the package (protocol.md 9)."""
+    with Trio(builders=2) as kiln:
+        publish(kiln, "reached", shop("reached"))
+        elsewhere = kiln.procs["builder-1"]
+        elsewhere.env["KILN_BUILDER_CONNECTIONS"] = "test/elsewhere, lake"
+        elsewhere.restart()
+        kiln.wait_ready("builder-1")
+        for _ in range(3):
+            assert kiln.materialize("reached", forceRefresh=True)["metadata"]["sourcesBuilt"] == 2
+        assert kiln.store("SELECT DISTINCT builder FROM kiln.attempt") == [("builder-2",)]

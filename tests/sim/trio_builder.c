@@ -14,7 +14,8 @@ void builder_make(struct proc *p)
                                      .secret_key = TRIO_KEY,
                                      .bus_key = "",
                                      .health_listen = "",
-                                     .slots = p->slots};
+                                     .slots = p->slots,
+                                     .connections = ""};
     const struct service_state is = {.parts = d->parts,
                                      .n_parts = d->n_parts,
                                      .settings = set,

@@ -312,6 +312,78 @@ START_TEST(no_more_jobs_are_out_than_the_cap_allows)
 }
 END_TEST
 
+static size_t pull_reaching(const char *name, const char *const *connections, size_t n,
+                            struct coord_lease *out)
+{
+    struct coord_builder b = builder(name, name[1], (uint8_t)++f.pulls);
+    b.reach = (struct coord_reach){connections, n};
+    size_t got = coord_pull(f.c, f.now, &b, 1, out, &f.o);
+    fx_commit(&f);
+    return got;
+}
+
+START_TEST(job_goes_only_to_a_builder_that_reaches_its_connection)
+{
+    begin(_i, false); /* dev, pg */
+    static const char *const others[][2] = {
+        {"wh", "dev/lake"}, {"test/pg", "pg2"}, {"dev", "de/pg"}};
+    static const char *const its[] = {"pg", "dev/pg"};
+    struct coord_lease l;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        ck_assert_uint_eq(pull_reaching("b1", others[i], 2, &l), 0);
+    }
+    ck_assert_uint_eq(pull_reaching("b2", &its[_i], 1, &l), 1);
+    end();
+}
+END_TEST
+
+START_TEST(run_tells_after_half_a_minute_that_no_builder_reaches_its_connection)
+{
+    static const char *const other = "elsewhere";
+    const char *run = begin(0, false);
+    struct coord_lease l;
+    ck_assert_uint_eq(pull_reaching("b1", &other, 1, &l), 0);
+    fx_wait(&f, 0); /* there are no gateways to wait for */
+    ck_assert_int_gt(coord_next_due(f.c).v, f.now.mono.v + 29900);
+    fx_wait(&f, 29000);
+    ck_assert(!fx_noted(&f, NOTE_NOBODY));
+    ck_assert(!strstr(coord_run_progress(f.c, run, &f.mem), "warning"));
+    fx_wait(&f, 1000);
+    ck_assert(fx_noted(&f, NOTE_NOBODY));
+    ck_assert_str_eq(f.o.notes[0].connection, "pg");
+    ck_assert_str_eq(f.o.notes[0].run, run);
+    ck_assert(strstr(coord_run_progress(f.c, run, &f.mem), "no_capable_builder") != NULL);
+    fx_wait(&f, 1000);
+    ck_assert(!fx_noted(&f, NOTE_NOBODY)); /* told once */
+    ck_assert_uint_eq(pull_reaching("b2", NULL, 0, &l), 1);
+    ck_assert(!strstr(coord_run_progress(f.c, run, &f.mem), "warning"));
+    end();
+}
+END_TEST
+
+START_TEST(builder_that_has_gone_reaches_nothing_any_more)
+{
+    fx_init(&f, 0);
+    struct coord_lease l;
+    ck_assert_uint_eq(pull_reaching("b1", NULL, 0, &l), 0);
+    uint64_t unit = fx_unit(&f, "p1");
+    const char *run = fx_create(&f, unit);
+    struct fx_plan p;
+    fx_plan_init(&p);
+    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba");
+    fx_planned(&f, run, &p);
+    fx_wait(&f, 0);
+    ck_assert_int_gt(coord_next_due(f.c).v, f.now.mono.v + 19900); /* it counts as gone then */
+    ck_assert_int_le(coord_next_due(f.c).v, f.now.mono.v + 20000);
+    fx_wait(&f, 20000);
+    ck_assert_int_gt(coord_next_due(f.c).v, f.now.mono.v + 29900);
+    fx_wait(&f, 30000);
+    ck_assert(fx_noted(&f, NOTE_NOBODY));
+    ck_assert_int_eq(coord_next_due(f.c).v, MS_NONE.v);
+    end();
+}
+END_TEST
+
 TCase *coord_job_tests(void)
 {
     TCase *tc = tcase_create("jobs");
@@ -326,5 +398,8 @@ TCase *coord_job_tests(void)
     tcase_add_loop_test(tc, stop_cancels_what_waits_and_asks_the_builder_for_the_rest, 0, 2);
     tcase_add_loop_test(tc, stopped_job_whose_builder_is_lost_is_cancelled_not_retried, 0, 2);
     tcase_add_test(tc, no_more_jobs_are_out_than_the_cap_allows);
+    tcase_add_loop_test(tc, job_goes_only_to_a_builder_that_reaches_its_connection, 0, 2);
+    tcase_add_test(tc, run_tells_after_half_a_minute_that_no_builder_reaches_its_connection);
+    tcase_add_test(tc, builder_that_has_gone_reaches_nothing_any_more);
     return tc;
 }

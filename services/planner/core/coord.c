@@ -64,7 +64,9 @@ static void free_peers(struct coord *c)
         free(g);
     }
     list_for_each (it, &c->builders) {
-        free(list_entry(it, struct builder, link));
+        struct builder *b = list_entry(it, struct builder, link);
+        free(b->connections);
+        free(b);
     }
 }
 
@@ -155,6 +157,7 @@ void coord_turn_end(struct turn *t)
         run_planned_end(t, list_entry(it, struct run, ending_link));
     }
     end_loose_jobs(t->c);
+    reach_check(t);
     while (t->c->n_ended > ENDED_RUNS_MAX) {
         struct run *r = list_entry(t->c->ended.next, struct run, ended_link);
         run_free(t->c, r);

@@ -29,6 +29,7 @@ enum coord_note_kind {
     NOTE_RUN,           /* run changed state: hint, wake waiters */
     NOTE_JOB_ENDED,     /* a drop or sweep job ended: job, rc */
     NOTE_CANCEL,        /* nothing to do now; the next renew of this token says cancel */
+    NOTE_NOBODY,        /* no live builder has reached the job's connection for 30 s */
     NOTE_UNIT_REPORTED, /* gateways caught up with unit's epoch (or were given up) */
 };
 struct coord_note {
@@ -36,7 +37,8 @@ struct coord_note {
     uint64_t unit, epoch, job;
     char run[24];
     enum run_state state;
-    int rc; /* NOTE_JOB_ENDED: 0, or the error the job ended with */
+    const char *connection; /* NOTE_NOBODY; in the arena of the output */
+    int rc;                 /* NOTE_JOB_ENDED: 0, or the error the job ended with */
 };
 /* What one call produced. The caller makes it empty with an arena, and frees the arena when done.
  */
@@ -195,10 +197,16 @@ bool coord_run_state(const struct coord *c, const char *run, enum run_state *out
 char *coord_run_progress(const struct coord *c, const char *run, struct arena *a);
 
 /* ---- builders ---- */
+/* What a builder reaches: "connection" in any environment or "environment/connection"; n 0: all. */
+struct coord_reach {
+    const char *const *connections;
+    size_t n;
+};
 struct coord_builder {
     const char *instance;
     struct uuid boot;
     uint8_t request_id[16];
+    struct coord_reach reach; /* pulls only */
 };
 struct coord_lease {
     uint64_t job, token, unit;
@@ -212,8 +220,8 @@ struct coord_lease {
     size_t n_earlier;
     bool take_over;
 };
-/* At most `slots` leases; the same request id again gives the same leases. Another boot of the
- * instance ends its old leases first. */
+/* At most `slots` leases of jobs whose connection the builder reaches; the same request id again
+ * gives the same leases. Another boot of the instance ends its old leases first. */
 size_t coord_pull(struct coord *c, struct coord_now now, const struct coord_builder *b,
                   size_t slots, struct coord_lease *out, struct coord_out *o);
 /* This pull was answered without work: a late copy of it, which nobody waits for any more, must not

@@ -226,6 +226,7 @@ uint64_t coord_sweep(struct coord *c, struct coord_now now, uint64_t unit, const
     struct job *j = job_new(c, KIND_SWEEP, c->next_job);
     j->unit = unit;
     j->spec = xstrdup(spec);
+    job_spec(c, j);
     list_add_tail(&c->loose, &j->loose_link);
     job_queue(c, j, now.mono);
     insert_job(&t, j);

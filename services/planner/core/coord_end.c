@@ -380,6 +380,7 @@ char *coord_run_progress(const struct coord *c, const char *run, struct arena *a
     }
     uint64_t rows = 0;
     size_t open = 0;
+    const char *alone = NULL;
     for (size_t i = 0; i < r->n_held; i++) {
         const struct generation *g = generation_find(c, r->held[i].generation.id);
         rows += g ? (uint64_t)g->g.rows : 0;
@@ -387,6 +388,7 @@ char *coord_run_progress(const struct coord *c, const char *run, struct arena *a
     for (size_t i = 0; i < r->n_jobs; i++) {
         rows += job_rows(r->jobs[i]);
         open += !job_state_ended(r->jobs[i]->state);
+        alone = r->jobs[i]->nobody == NOBODY_TOLD ? r->jobs[i]->t.connection : alone;
     }
     json_t *v = json_object();
     size_t targets = r->state == RUN_BINDING ? r->n_held : r->n_items;
@@ -394,5 +396,12 @@ char *coord_run_progress(const struct coord *c, const char *run, struct arena *a
     json_set_int(v, "done", (int64_t)(targets - open));
     json_set_int(v, "rows", (int64_t)rows);
     json_set_str(v, "stage", run_state_name(r->state));
+    if (alone) {
+        json_set_str(v, "warning",
+                     arena_printf(a,
+                                  "no_capable_builder: no builder that reaches connection '%s' has "
+                                  "been heard; start one, or add it to one's builder.connections",
+                                  alone));
+    }
     return json_keep(a, v);
 }

@@ -1,8 +1,6 @@
 /* Who is out there: gateways and what they report, builders and their boots (protocol.md 5, 6). */
 #include "services/planner/core/coord_internal.h"
 
-enum { BUILDER_LIVE_MS = 20000 }; /* two held pulls */
-
 /* ---- gateways ---- */
 static struct gateway *gateway_get(struct coord *c, const char *instance, const struct uuid *boot,
                                    struct ms mono)
@@ -254,7 +252,8 @@ static void end_other_boots(struct turn *t, const struct builder *b)
     }
 }
 
-bool builder_seen(struct turn *t, const char *instance, const struct uuid *boot)
+bool builder_seen(struct turn *t, const char *instance, const struct uuid *boot,
+                  const struct coord_reach *reach)
 {
     struct builder *b = builder_get(t->c, instance, boot);
     if (is_old_boot(t, b, boot)) {
@@ -266,18 +265,12 @@ bool builder_seen(struct turn *t, const char *instance, const struct uuid *boot)
         b->boot = *boot;
     }
     b->heard = t->now.mono;
+    b->gone = false;
+    if (reach) {
+        builder_reaches(t->c, b, reach);
+    }
     end_other_boots(t, b);
     return true;
-}
-
-size_t coord_live_builders(const struct coord *c, struct coord_now now)
-{
-    size_t n = 0;
-    list_for_each (it, &c->builders) {
-        const struct builder *b = list_entry(it, struct builder, link);
-        n += ms_before(now.mono, ms_add(b->heard, MS(BUILDER_LIVE_MS)));
-    }
-    return n;
 }
 
 void coord_instance(struct coord *c, struct coord_now now, const char *instance, const char *role,
@@ -294,7 +287,7 @@ void coord_instance(struct coord *c, struct coord_now now, const char *instance,
         *boot,
     };
     if (strcmp(role, "builder") == 0) {
-        (void)builder_seen(&t, instance, boot);
+        (void)builder_seen(&t, instance, boot, NULL);
     } else if (strcmp(role, "gateway") == 0) {
         gateway_get(c, instance, boot, now.mono);
     }

@@ -87,6 +87,9 @@ void unit_set_load(struct coord *c, struct unit *u, const struct core_binding_se
 void units_lose_place(struct turn *t, const struct place *p,
                       const struct target *keep); /* table_taken_over */
 
+/* coord_load.c */
+void job_spec(struct coord *c, struct job *j); /* fields that its spec tells */
+
 /* coord_job.c */
 struct job *job_new(struct coord *c, enum job_kind kind, uint64_t id);
 void job_link(struct job *j, struct job *const *parents, size_t n);
@@ -152,6 +155,13 @@ json_t *gateways_unbound(const struct coord *c, struct ms mono, uint64_t unit, u
 bool gateways_heard_ever(const struct coord *c);
 void units_check_reported(struct turn *t);
 void unit_await(struct turn *t, struct unit *u);
-bool builder_seen(struct turn *t, const char *instance,
-                  const struct uuid *boot); /* false: a former boot's late message */
+/* False: a former boot's late message. reach NULL: as it said before. */
+bool builder_seen(struct turn *t, const char *instance, const struct uuid *boot,
+                  const struct coord_reach *reach);
 struct ms gateways_next_due(const struct coord *c);
+
+/* coord_reach.c */
+bool reach_covers(const struct coord *c, const struct coord_reach *r, const struct job *j);
+void builder_reaches(struct coord *c, struct builder *b, const struct coord_reach *r);
+void reach_check(struct turn *t); /* tells of jobs that no live builder has covered for 30 s */
+struct ms reach_next_due(const struct coord *c);

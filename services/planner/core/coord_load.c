@@ -80,10 +80,12 @@ void coord_load_run(struct coord *c, const struct row_run *row)
     }
 }
 
-static void job_spec(struct coord *c, struct job *j)
+void job_spec(struct coord *c, struct job *j)
 {
     json_t *v = json_parse(slice_of(j->spec), NULL);
-    if (j->kind != KIND_SWEEP) {
+    if (j->kind == KIND_SWEEP) {
+        j->t.connection = coord_intern(c, json_str(v, "connection", NULL));
+    } else {
         j->t = target_from_json(c, json_object_get(v, "target"));
     }
     const char *generation = json_str(v, j->kind == KIND_DROP ? "generation" : "had", "");

@@ -135,6 +135,7 @@ static struct attempt *lease_job(struct turn *t, struct job *j, const struct coo
     list_add_tail(&c->live, &a->live_link);
     c->n_leased++;
     list_del(&j->todo);
+    j->nobody = NOBODY_NO;
     if (!a->is_resolve) {
         j->attempts++;
         j->retry_at_us = 0;
@@ -161,7 +162,7 @@ static size_t lease_from(struct turn *t, struct list *queue, const struct coord_
         if (n == slots) {
             break;
         }
-        if (may_lease(t->c, j)) {
+        if (may_lease(t->c, j) && reach_covers(t->c, &b->reach, j)) {
             struct attempt *a = lease_job(t, j, b, n);
             lease_fill(t, a, &out[n++]);
         }
@@ -198,7 +199,7 @@ size_t coord_pull(struct coord *c, struct coord_now now, const struct coord_buil
                   size_t slots, struct coord_lease *out, struct coord_out *o)
 {
     struct turn t = {c, now, o};
-    if (!builder_seen(&t, b->instance, &b->boot)) {
+    if (!builder_seen(&t, b->instance, &b->boot, &b->reach)) {
         return 0;
     }
     size_t n = pull_known(c, b->request_id) ? leases_again(&t, b, out, slots)
@@ -244,7 +245,7 @@ void coord_renew(struct coord *c, struct coord_now now, const struct coord_build
 {
     struct turn t = {c, now, o};
     *n_cancel = *n_lost = 0;
-    bool known_boot = builder_seen(&t, b->instance, &b->boot);
+    bool known_boot = builder_seen(&t, b->instance, &b->boot, NULL);
     for (size_t i = 0; i < n; i++) {
         struct attempt *a = coord_find_attempt(c, p[i].token);
         if (!known_boot || !a || !list_linked(&a->live_link) || !uuid_eq(&a->boot, &b->boot)) {
@@ -290,7 +291,7 @@ void coord_tick(struct coord *c, struct coord_now now, struct coord_out *o)
 
 struct ms coord_next_due(const struct coord *c)
 {
-    struct ms due = gateways_next_due(c);
+    struct ms due = ms_min(gateways_next_due(c), reach_next_due(c));
     list_for_each (it, &c->live) {
         due = ms_min(due, list_entry(it, struct attempt, live_link)->lease_until);
     }

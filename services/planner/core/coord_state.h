@@ -82,7 +82,9 @@ struct job {
                                    "" none */
     uint64_t wait_epoch;        /* drop: waits until the unit's gateways reported this */
     bool stop_requested, granted_ever;
-    int attempts; /* work attempts, resolves not counted */
+    enum { NOBODY_NO, NOBODY_WAITS, NOBODY_TOLD } nobody; /* no live builder reaches it */
+    struct ms nobody_due;                                 /* NOBODY_WAITS: told then */
+    int attempts;                                         /* work attempts, resolves not counted */
     int64_t retry_at_us;
     struct ms due;
     char *spec; /* owned */
@@ -154,6 +156,9 @@ struct builder {
     const char *instance;
     struct uuid boot;
     struct ms heard;
+    bool gone;                /* not heard for long; what it reaches does not count */
+    const char **connections; /* as in coord_reach; array owned, strings interned */
+    size_t n_connections;
     struct {
         struct uuid boot;
         struct ms since;

@@ -10,8 +10,10 @@
 #define COMPILER_FRAME_MAX (256U << 20) /* bytes; the child holds the same limit */
 #define COMPILER_HELLO_MS 30000         /* a cold start on a machine that is very busy */
 #define COMPILER_THAW_MS 10000          /* the same, of a child that starts from a snapshot */
-#define COMPILER_REPLAY_MS 60000        /* least span of a load sent again, and span of an unload */
-#define COMPILER_CALL_MS 30000          /* span of a call that names none */
+#define COMPILER_TIDY_MS                                                                           \
+    500 /* an unload takes a child milliseconds: not at once, when calls follow */
+#define COMPILER_REPLAY_MS 60000 /* least span of a load sent again, and span of an unload */
+#define COMPILER_CALL_MS 30000   /* span of a call that names none */
 #define COMPILER_PARENT_ENV "KILN_COMPILER_PARENT" /* pid that the launcher must still have */
 
 /* The life of a child; an answer is waited for in every state but IDLE and ENDING.
@@ -60,6 +62,7 @@ struct compiler_copy {
     char *id;    /* owned */
     bool loaded; /* false: the child waits for schemas */
     bool stale;  /* forgotten: to be unloaded, or replaced by a load of the same id */
+    struct ms stale_since;
 };
 struct compiler_kept {
     char *id;          /* owned */
@@ -96,7 +99,7 @@ struct compiler_pool {
     struct map kept;         /* load id to struct compiler_kept */
     struct loop_task finish; /* calls done of what is in `finished` */
     struct loop_task tell;   /* calls on_ready when its news is news */
-    struct loop_task tidy;   /* unloads what was forgotten from children at rest */
+    struct loop_timer tidy;  /* unloads what was forgotten from children at rest */
     struct loop_timer respawn;
     struct ms backoff;     /* before the next respawn */
     struct ms replace_at;  /* no child is replaced for its size before this */
@@ -104,6 +107,7 @@ struct compiler_pool {
     bool start_failed;     /* the last child did not come up */
     bool no_snapshot;      /* this Node does not take the one beside the bundle */
     struct ms thaw_span;   /* COMPILER_THAW_MS */
+    struct ms tidy_span;   /* COMPILER_TIDY_MS */
     bool asleep;           /* no child starts before the first call or `respawn` */
     bool fresh_why;        /* `why` was not told yet */
     enum { TOLD_NOTHING, TOLD_READY, TOLD_DOWN } told;
@@ -150,7 +154,7 @@ void compiler_copy_drop(struct compiler_child *c, const char *load_id);
 void compiler_copies_fini(struct compiler_child *c);
 /* True when an unload was sent: the child is busy with it. */
 bool compiler_unload_forgotten(struct compiler_child *c);
-void compiler_loads_tidy(struct loop_task *t);
+void compiler_loads_tidy(struct loop_timer *t);
 void compiler_kept_fini(struct compiler_pool *p);
 
 /* compiler_child.c */

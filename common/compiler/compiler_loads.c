@@ -33,6 +33,7 @@ void compiler_copy_set(struct compiler_child *c, const char *load_id, bool loade
     }
     copy->loaded = loaded;
     copy->stale = stale;
+    copy->stale_since = loop_now(c->pool->loop);
 }
 
 void compiler_copy_drop(struct compiler_child *c, const char *load_id)
@@ -62,6 +63,7 @@ static void mark_stale(struct compiler_pool *p, const char *load_id)
         struct compiler_copy *copy = copy_get(c, load_id);
         if (copy) {
             copy->stale = true;
+            copy->stale_since = loop_now(p->loop);
         }
         if (c->asked_load && strcmp(c->asked_load, load_id) == 0) {
             c->asked_stale = true;
@@ -93,6 +95,11 @@ void compiler_keep(struct compiler_pool *p, const char *load_id, struct slice pa
     }
 }
 
+static void tidy_later(struct compiler_pool *p)
+{
+    loop_timer_start(&p->tidy, p->tidy_span);
+}
+
 void compiler_forget(struct compiler_pool *p, const char *load_id)
 {
     loop_assert_here(p->loop);
@@ -101,7 +108,7 @@ void compiler_forget(struct compiler_pool *p, const char *load_id)
         kept_free(old);
     }
     mark_stale(p, load_id);
-    loop_defer(p->loop, &p->tidy);
+    tidy_later(p);
 }
 
 void compiler_kept_fini(struct compiler_pool *p)
@@ -112,12 +119,14 @@ void compiler_kept_fini(struct compiler_pool *p)
     map_fini(&p->kept);
 }
 
-/* A forgotten copy; one that is kept again is replaced by its replay instead. */
+/* A copy forgotten a while ago; one that is kept again is replaced by its replay instead. */
 static const char *find_forgotten(const struct compiler_child *c)
 {
+    struct ms now = loop_now(c->pool->loop);
     for (struct map_iter it = map_begin(&c->copies); map_next(&it);) {
         const struct compiler_copy *copy = it.value;
-        if (copy->stale && !compiler_kept_get(c->pool, copy->id)) {
+        bool long_ago = !ms_before(now, ms_add(copy->stale_since, c->pool->tidy_span));
+        if (copy->stale && long_ago && !compiler_kept_get(c->pool, copy->id)) {
             return copy->id;
         }
     }
@@ -146,7 +155,7 @@ bool compiler_unload_forgotten(struct compiler_child *c)
     return id != NULL;
 }
 
-void compiler_loads_tidy(struct loop_task *t)
+void compiler_loads_tidy(struct loop_timer *t)
 {
     struct compiler_pool *p = t->data;
     list_for_each (it, &p->children) {

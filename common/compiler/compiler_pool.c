@@ -110,6 +110,7 @@ void compiler_pool_wake(struct compiler_pool *p)
 {
     if (p->asleep && !p->closing) {
         loop_timer_stop(&p->respawn);
+        loop_timer_stop(&p->tidy);
         p->asleep = false;
         start_missing(p);
     }
@@ -248,9 +249,10 @@ struct compiler_pool *compiler_pool_new(struct loop *l, const struct compiler_se
     map_init(&p->kept);
     loop_task_init(&p->finish, compiler_jobs_finish, p);
     loop_task_init(&p->tell, on_tell, p);
-    loop_task_init(&p->tidy, compiler_loads_tidy, p);
+    loop_timer_init(&p->tidy, l, compiler_loads_tidy, p);
     loop_timer_init(&p->respawn, l, on_respawn, p);
     p->thaw_span = MS(COMPILER_THAW_MS);
+    p->tidy_span = MS(COMPILER_TIDY_MS);
     p->asleep = s->start_after.v > 0;
     if (p->asleep) {
         loop_timer_start(&p->respawn, s->start_after);
@@ -301,9 +303,9 @@ void compiler_pool_free(struct compiler_pool *p)
         return;
     }
     must(p->closed);
+    loop_timer_stop(&p->tidy); /* loads may be forgotten after the close */
     loop_task_cancel(&p->finish);
     loop_task_cancel(&p->tell);
-    loop_task_cancel(&p->tidy);
     compiler_kept_fini(p);
     free(p->version);
     free(p->why);

@@ -82,7 +82,6 @@ static void tell(struct planner *p, const struct coord_note *n)
     switch (n->kind) {
     case NOTE_JOBS:
         publish_hint(p, "jobs", n);
-        loop_defer(p->loop, &p->pull_task);
         break;
     case NOTE_BIND:
         publish_hint(p, "bind", n);
@@ -162,6 +161,21 @@ static void on_nothing_to_commit(struct loop_task *t)
     on_committed(&d->op);
 }
 
+/* What the decision makes possible is begun at once. Commits keep their order and replies wait for
+ * their own, so nobody hears of what is not durable; and what is decided in this turn shares the
+ * transaction. */
+static void begin_what_follows(struct planner *p, const struct coord_out *o)
+{
+    for (size_t i = 0; i < o->n_notes; i++) {
+        const struct coord_note *n = &o->notes[i];
+        if (n->kind == NOTE_JOBS) {
+            loop_defer(p->loop, &p->pull_task);
+        } else if (n->kind == NOTE_RUN && n->state == RUN_REQUESTED) {
+            loop_defer(p->loop, &p->plan_task);
+        }
+    }
+}
+
 void decision_commit(struct decision *d, void (*done)(struct decision *d), void *data)
 {
     struct planner *p = d->p;
@@ -169,6 +183,7 @@ void decision_commit(struct decision *d, void (*done)(struct decision *d), void 
     d->data = data;
     d->op.done = on_committed;
     rearm_tick(p);
+    begin_what_follows(p, &d->out);
     list_add_tail(&p->deciding, &d->link);
     if (d->out.rows.n == 0) {
         loop_task_init(&d->task, on_nothing_to_commit, d);

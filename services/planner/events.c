@@ -168,7 +168,6 @@ static enum flow_next step_create(struct flow *flow)
         if (flow->rc) {
             return settle(flow, NULL, NULL);
         }
-        loop_defer(f->p->loop, &f->p->plan_task);
         return settle(flow, "running", NULL);
     }
     json_t *body = json_parse(slice_of(e->body_json), NULL);

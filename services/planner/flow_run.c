@@ -85,11 +85,7 @@ static enum flow_next step_take(struct flow *flow)
             decision_drop(d);
             return flow_fail(flow, END, rc, "run %s is not waiting for planning any more", f->run);
         }
-        decision_commit(d, on_decided, f);
-        return FLOW_WAIT;
-    }
-    if (!flow->entered && flow->rc) {
-        return flow_fail(flow, END, flow->rc, "%s", err_text(&flow->err));
+        decision_commit(d, NULL, NULL); /* PLANNED's commit waits behind it; asking need not */
     }
     struct err e = {0};
     int rc = gone(f) ? ERR_NOT_LEADER : read_request(f, &e);
@@ -377,7 +373,7 @@ static enum flow_next step_end(struct flow *flow)
 
 static const struct flow_step steps[] = {
     [TAKE] = {"TAKE", step_take, FLOW_TO(CATALOG) | FLOW_TO(PLANNED) | FLOW_TO(END), 0, NULL,
-              "requested -> planning, one commit", true},
+              "requested -> planning, committed meanwhile", true},
     [CATALOG] = {"CATALOG", step_catalog, FLOW_TO(CATALOG) | FLOW_TO(CHOOSE) | FLOW_TO(END), 20000,
                  cancel_wh, "what stands at each target's name", false},
     [CHOOSE] = {"CHOOSE", step_choose, FLOW_TO(SQL) | FLOW_TO(PLANNED), 0, NULL,

@@ -58,7 +58,6 @@ static void on_run_decided(struct decision *d)
         bus_reply_error(ans->r, d->rc, err_text(&d->err), 100);
     } else {
         reply_run(d->p, ans->r, ans->id, ans->unit);
-        loop_defer(d->p->loop, &d->p->plan_task);
     }
     free(ans);
 }

@@ -1,4 +1,5 @@
 /* Loads of the pool: who holds them, when they are sent again, when they are unloaded. */
+#include "common/compiler/compiler_internal.h"
 #include "tests/support/compiler_client.h"
 #include <signal.h>
 #include <stdio.h>
@@ -134,6 +135,7 @@ START_TEST(forgotten_load_is_unloaded_and_refused)
     struct question q = {.dones = 0};
     pool_keep(&f, "l1", "shop");
     ck_assert_str_eq(question_ask(&q, &f, "l1", "echo x"), "x");
+    f.pool->tidy_span = MS(0);
 
     compiler_forget(f.pool, "l1");
     (void)question_ask(&q, &f, "l1", "echo x");
@@ -144,9 +146,28 @@ START_TEST(forgotten_load_is_unloaded_and_refused)
 }
 END_TEST
 
+START_TEST(forgotten_load_is_not_unloaded_before_the_calls_that_follow)
+{
+    struct question q = {.dones = 0};
+    pool_keep(&f, "l1", "shop");
+    pool_keep(&f, "l2", "shop");
+    ck_assert_str_eq(question_ask(&q, &f, "l1", "echo x"), "x");
+
+    compiler_forget(f.pool, "l1");
+    ck_assert_str_eq(question_ask(&q, &f, "l2", "log"), "hello load:l1 query:l1 load:l2 query:l2");
+    const char *said = "";
+    while (!strstr(said, "unload:l1")) { /* poll */
+        loop_turn(f.loop, MS(20));
+        said = question_ask(&q, &f, NULL, "log");
+    }
+    question_fini(&q);
+}
+END_TEST
+
 START_TEST(load_forgotten_while_it_is_loaded_is_unloaded_after)
 {
     struct question q = {.dones = 0};
+    f.pool->tidy_span = MS(0);
     question_load(&q, &f, "l1", "shop", LONG);
     compiler_forget(f.pool, "l1");
     turn_until(f.loop, q.dones);
@@ -229,6 +250,7 @@ static Suite *suite(void)
     tcase_add_test(one, child_that_loses_a_load_gets_it_again_but_not_for_ever);
     tcase_add_test(one, call_on_a_load_that_is_not_kept_is_refused);
     tcase_add_test(one, forgotten_load_is_unloaded_and_refused);
+    tcase_add_test(one, forgotten_load_is_not_unloaded_before_the_calls_that_follow);
     tcase_add_test(one, load_forgotten_while_it_is_loaded_is_unloaded_after);
     tcase_add_test(one, load_kept_anew_replaces_the_old_one);
     suite_add_tcase(s, one);

@@ -76,7 +76,10 @@ const char *apply_job_insert(struct memory_store *s, const struct row_job *in)
     bool whole = !in->run || run_row(s, in->run);
     whole = whole && (!in->place || map_get_u64(&s->places, in->place));
     whole = whole && (!in->target || map_get_u64(&s->targets, in->target));
-    whole = whole && (!in->unit || unit_rec(s, in->unit)) && !map_get_u64(&s->jobs, in->id);
+    /* What a deleted unit had is still dropped; its row stays. */
+    bool has_unit = in->kind == KIND_DROP ? map_get_u64(&s->units, in->unit) != NULL
+                                          : unit_rec(s, in->unit) != NULL;
+    whole = whole && (!in->unit || has_unit) && !map_get_u64(&s->jobs, in->id);
     for (size_t i = 0; i < in->n_parents; i++) {
         whole = whole && in->parents[i] < in->id && job_row(s, in->parents[i]);
     }

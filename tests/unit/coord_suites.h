@@ -9,4 +9,5 @@ TCase *coord_finish_tests(void);
 TCase *coord_unit_tests(void);
 TCase *coord_delete_tests(void);
 TCase *coord_gateway_tests(void);
+TCase *coord_retire_tests(void);
 TCase *coord_states_tests(void);

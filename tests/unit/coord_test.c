@@ -13,6 +13,7 @@ int main(void)
     suite_add_tcase(s, coord_unit_tests());
     suite_add_tcase(s, coord_delete_tests());
     suite_add_tcase(s, coord_gateway_tests());
+    suite_add_tcase(s, coord_retire_tests());
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

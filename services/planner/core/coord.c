@@ -20,9 +20,9 @@ struct coord *coord_new(const struct uuid *installation, const struct coord_limi
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         map_init(maps[i]);
     }
-    struct list *lists[] = {&c->live,  &c->ready,    &c->resolving, &c->delayed,
-                            &c->loose, &c->ending,   &c->to_plan,   &c->binding,
-                            &c->ended, &c->awaiting, &c->gateways,  &c->builders};
+    struct list *lists[] = {&c->live,     &c->ready,    &c->resolving, &c->delayed, &c->loose,
+                            &c->ending,   &c->to_plan,  &c->binding,   &c->ended,   &c->awaiting,
+                            &c->gateways, &c->builders, &c->retired};
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         list_init(lists[i]);
     }
@@ -43,6 +43,7 @@ static void free_results(struct coord *c)
     for (struct map_iter it = map_begin(&c->generations); map_next(&it);) {
         struct generation *g = it.value;
         free(g->g.columns.items);
+        free(g->out);
         free(g);
     }
     for (struct map_iter it = map_begin(&c->targets); map_next(&it);) {
@@ -157,6 +158,7 @@ void coord_turn_end(struct turn *t)
         run_planned_end(t, list_entry(it, struct run, ending_link));
     }
     end_loose_jobs(t->c);
+    retire_check(t);
     reach_check(t);
     while (t->c->n_ended > ENDED_RUNS_MAX) {
         struct run *r = list_entry(t->c->ended.next, struct run, ended_link);

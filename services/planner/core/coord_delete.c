@@ -149,11 +149,11 @@ static char *drop_spec(const struct job *j)
     return text;
 }
 
-static uint64_t drop_make(struct turn *t, struct unit *u, const struct core_target *at,
-                          struct generation *g, uint64_t wait_epoch)
+uint64_t drop_make(struct turn *t, uint64_t unit, const struct core_target *at,
+                   struct generation *g, uint64_t wait_epoch)
 {
     struct job *j = job_new(t->c, KIND_DROP, t->c->next_job);
-    j->unit = u->row.id;
+    j->unit = unit;
     j->target = g->target;
     j->place = g->target->place;
     j->t = target_keep(t->c, at);
@@ -186,7 +186,7 @@ static size_t drop_held(struct turn *t, const struct run *r, uint64_t wait_epoch
         const struct target *target = target_by_id(t->c, at->target_id);
         struct generation *g = target ? target_current(target) : NULL;
         if (g && !map_put_u64(&named, at->place_id, &named)) {
-            jobs[n++] = drop_make(t, r->unit, at, g, wait_epoch);
+            jobs[n++] = drop_make(t, r->unit->row.id, at, g, wait_epoch);
         }
     }
     map_fini(&named);

@@ -126,6 +126,8 @@ void draft_of_run(struct turn *t, const struct run *r, struct draft *d);
 struct run *unit_newest_ready(const struct unit *u, const struct run *but);
 void draft_of_held(const struct coord *c, const struct unit *u, const struct run *r,
                    bool only_bound, struct draft *d);
+uint64_t drop_make(struct turn *t, uint64_t unit, const struct core_target *at,
+                   struct generation *g, uint64_t wait_epoch); /* a drop job; its id */
 void unit_restore(struct turn *t, struct unit *u); /* a restart rebinds what a reload emptied */
 
 /* coord_manifest.c */
@@ -159,6 +161,13 @@ void unit_await(struct turn *t, struct unit *u);
 bool builder_seen(struct turn *t, const char *instance, const struct uuid *boot,
                   const struct coord_reach *reach);
 struct ms gateways_next_due(const struct coord *c);
+
+/* coord_retire.c */
+void retire_left_out(struct turn *t, const struct unit *u, const struct core_binding_set *old);
+void retire_begin(struct coord *c, struct generation *g, struct ms mono);
+void retire_loaded(struct turn *t);
+void retire_check(struct turn *t); /* drops what nobody can read any more */
+struct ms retire_next_due(const struct coord *c);
 
 /* coord_reach.c */
 bool reach_covers(const struct coord *c, const struct coord_reach *r, const struct job *j);

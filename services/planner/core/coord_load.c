@@ -258,6 +258,7 @@ void coord_started(struct coord *c, struct coord_now now, struct coord_out *o)
             unit_await(&t, u);
         }
     }
+    retire_loaded(&t);
     for (struct map_iter it = map_begin(&c->runs); map_next(&it);) {
         run_go_on(&t, it.value);
     }

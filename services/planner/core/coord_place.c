@@ -129,6 +129,7 @@ struct generation *generation_add(struct coord *c, struct target *t,
     n->g.columns = columns_keep(c, &g->columns);
     n->target = t;
     n->state = s;
+    list_init(&n->retired_link);
     list_add_tail(&t->generations, &n->link);
     map_put(&c->generations, slice_of(n->id), n);
     coord_raise(c, g->token);
@@ -138,6 +139,8 @@ struct generation *generation_add(struct coord *c, struct target *t,
 void generation_forget(struct coord *c, struct generation *g)
 {
     list_del(&g->link);
+    list_del(&g->retired_link);
+    free(g->out);
     map_del(&c->generations, slice_of(g->id));
     free(g->g.columns.items);
     free(g);

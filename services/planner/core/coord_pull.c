@@ -291,7 +291,7 @@ void coord_tick(struct coord *c, struct coord_now now, struct coord_out *o)
 
 struct ms coord_next_due(const struct coord *c)
 {
-    struct ms due = ms_min(gateways_next_due(c), reach_next_due(c));
+    struct ms due = ms_min(gateways_next_due(c), ms_min(reach_next_due(c), retire_next_due(c)));
     list_for_each (it, &c->live) {
         due = ms_min(due, list_entry(it, struct attempt, live_link)->lease_until);
     }

@@ -142,7 +142,11 @@ void move_generation(struct turn *t, struct generation *g, enum generation_state
         .from = g->state,
         .state = to,
     };
+    list_del(&g->retired_link);
     g->state = to;
+    if (to == GENERATION_RETIRED) {
+        retire_begin(t->c, g, t->now.mono);
+    }
     if (to == GENERATION_DROPPED || to == GENERATION_OVERWRITTEN || to == GENERATION_LOST) {
         generation_forget(t->c, g);
     }

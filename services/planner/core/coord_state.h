@@ -23,6 +23,14 @@ struct generation {
     struct list link; /* target->generations, oldest first */
     uint64_t load;
     enum generation_state state;
+    /* by binding */
+    struct {
+        uint64_t unit, epoch;
+    } * out; /* sets that were the first without it; array owned */
+    size_t n_out;
+    struct list retired_link; /* coord->retired */
+    struct ms retired_at;
+    bool ripe; /* retired long enough */
 };
 /* A physical name in a warehouse: holds one result and serves one job at a time. */
 struct place {
@@ -175,7 +183,7 @@ struct coord {
     struct map strings, units, places, place_names, targets, generations, runs, jobs, attempts;
     struct list live; /* attempts that hold a lease */
     struct list ready, resolving, delayed, loose, to_plan, binding, ending, ended, awaiting,
-        gateways, builders;
+        gateways, builders, retired;
     size_t n_leased, n_ended;
     struct {
         uint64_t token;

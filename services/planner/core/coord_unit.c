@@ -155,6 +155,7 @@ void unit_set_make(struct turn *t, struct unit *u, const struct draft *d, const 
     row_unit(t, u);
     set_copy(a, &set, &rows_add(&t->o->rows, ROW_BINDING_SET)->u.set);
     unit_set_load(t->c, u, &set);
+    retire_left_out(t, u, &old);
     retire_unbound(t, &old);
     bind_generations(t, u->set);
     struct coord_note *n = coord_note(t, NOTE_BIND);

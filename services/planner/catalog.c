@@ -1,7 +1,7 @@
 /* Environments, connections and units in memory: a copy of rows, changed only after their commit.
  */
 #include "common/log/log.h"
-#include "services/planner/planner.h"
+#include "services/planner/asked.h"
 
 static void replace(char **where, const char *text)
 {
@@ -289,6 +289,7 @@ void load_unref(struct planner *p, struct planner_load *l)
     if (l->planned) {
         package_plan_fini(&l->plan);
     }
+    asked_wh_free(l->duckdb);
     arena_fini(&l->arena);
     free(l);
 }
@@ -409,8 +410,7 @@ void connections_for_plan(struct planner *p, const struct planner_unit *u, struc
     struct sha256 h = sha256_of(text, strlen(text));
     char *digest = arena_alloc(a, 65);
     hex_encode(h.b, 32, digest);
-    bool runs = wh_has_driver("duckdb");
-    items[used++] = (struct plan_connection){"duckdb", "duckdb", "duckdb", digest, runs, !runs};
+    items[used++] = (struct plan_connection){"duckdb", "duckdb", "duckdb", digest, true, false};
     *out = items;
     *n = used;
 }

@@ -2,6 +2,7 @@
  * compiler needs (and compile again), LOAD_PLAN, STORE, DECIDE (the unit has a new load and a new
  * binding set), wait for the gateways' LOAD_REPORTS, END (design.md 3, decisions 1.1). */
 #include "common/log/log.h"
+#include "services/planner/asked.h"
 #include "services/planner/load.h"
 
 #define MAX_ROUNDS 24
@@ -245,6 +246,21 @@ static bool is_about_the_text(const struct flow *flow)
            strncmp(state, "28", 2) != 0 && strncmp(state, "3D", 2) != 0;
 }
 
+static int warehouse_of(struct flow_load *f, const char *connection, struct wh **out, struct err *e)
+{
+    if (strcmp(connection, "duckdb") == 0) {
+        if (!f->duckdb) {
+            f->duckdb = asked_wh_new(f->p, f->environment_name, f->package, &f->files.version,
+                                     f->stored, f->files.n);
+        }
+        *out = f->duckdb;
+        return 0;
+    }
+    struct planner_connection *c = catalog_connection(f->p, f->req->environment, connection);
+    return c ? connection_wh(f->p, c, out, e)
+             : err_set(e, ERR_NOT_FOUND, "connection '%s' was removed meanwhile", connection);
+}
+
 static enum flow_next step_ask(struct flow *flow)
 {
     struct flow_load *f = of(flow);
@@ -263,12 +279,10 @@ static enum flow_next step_ask(struct flow *flow)
         return flow_goto(flow, LOAD_COMPILE);
     }
     const struct load_ask *ask = &f->asks[f->at_ask];
-    struct planner_connection *c = catalog_connection(f->p, f->req->environment, ask->connection);
     struct err e = {0};
     struct wh *wh = NULL;
-    int rc =
-        c ? connection_wh(f->p, c, &wh, &e)
-          : err_set(&e, ERR_NOT_FOUND, "connection '%s' was removed meanwhile", ask->connection);
+    int rc = f->p->coord ? warehouse_of(f, ask->connection, &wh, &e)
+                         : err_set(&e, ERR_NOT_LEADER, "the planner gave its leadership up");
     if (rc) {
         return flow_fail(flow, LOAD_END, rc, "package '%s': %s", f->package, err_text(&e));
     }
@@ -315,6 +329,7 @@ static enum flow_next step_plan(struct flow *flow)
         .files = f->stored,
         .n_files = f->files.n,
         .compiler_version = compiler_version(f->p->compiler),
+        .version = f->files.version,
         .publishing = publishing,
         .policy_untouched = f->policy_untouched,
     };
@@ -340,6 +355,7 @@ static enum flow_next step_end(struct flow *flow)
     if (f->load) {
         load_unref(f->p, f->load);
     }
+    asked_wh_free(f->duckdb);
     json_decref(f->manifest);
     return FLOW_END;
 }

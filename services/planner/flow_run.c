@@ -137,6 +137,71 @@ static void ask_failed(struct flow_run *f, const char *connection, int code, con
     }
 }
 
+static const char *digest_of(const struct flow_run *f, const char *connection)
+{
+    for (size_t i = 0; i < f->load->n_connections; i++) {
+        if (strcmp(f->load->connections[i].name, connection) == 0) {
+            return f->load->connections[i].digest;
+        }
+    }
+    return "";
+}
+
+/* The recorded result of a target whose name resolves to this; NULL: none. Borrowed for the turn.
+ */
+static const struct core_generation *current_of(const struct flow_run *f, size_t target,
+                                                const struct wh_name *name)
+{
+    const struct planned_target *t = &f->load->plan.targets[target];
+    struct arena a;
+    arena_init(&a);
+    const struct core_target at = {.warehouse = digest_of(f, t->connection),
+                                   .physical = wh_name_quoted(&a, name),
+                                   .entity_id = t->entity_id};
+    const struct core_generation *g = coord_current_generation(f->p->coord, &at);
+    arena_fini(&a);
+    return g;
+}
+
+static int warehouse_of(struct flow_run *f, const char *connection, struct wh **out, struct err *e)
+{
+    if (strcmp(connection, "duckdb") == 0) {
+        *out = f->load->duckdb;
+        return 0;
+    }
+    struct planner_unit *u = catalog_unit_id(f->p, f->unit_id);
+    struct planner_connection *c = u ? catalog_connection(f->p, u->environment, connection) : NULL;
+    return c ? connection_wh(f->p, c, out, e)
+             : err_set(e, ERR_NOT_FOUND, "it does not exist in the environment");
+}
+
+static void ask_names(struct flow_run *f)
+{
+    const struct package_plan *plan = &f->load->plan;
+    struct wh_name *names = arena_zalloc(&f->flow.arena, (f->n_asked + 1) * sizeof(*names));
+    for (size_t i = 0; i < f->n_asked; i++) {
+        const struct planned_target *t = &plan->targets[f->asked[i]];
+        names[i] = (struct wh_name){t->schema, t->table};
+    }
+    f->wh.wh->ops->catalog_targets(&f->wh, names, f->n_asked);
+}
+
+/* By binding a name holds nothing: what is recorded is there, or is not. */
+static void ask_results(struct flow_run *f)
+{
+    const struct package_plan *plan = &f->load->plan;
+    struct wh_table *tables = arena_zalloc(&f->flow.arena, (f->n_asked + 1) * sizeof(*tables));
+    for (size_t i = 0; i < f->n_asked; i++) {
+        const struct planned_target *t = &plan->targets[f->asked[i]];
+        struct wh_name name = {"main", t->table};
+        const struct core_generation *g = current_of(f, f->asked[i], &name);
+        tables[i] = (struct wh_table){.name = name,
+                                      .generation = g ? arena_strdup(&f->flow.arena, g->id) : "",
+                                      .build_id = t->build_id};
+    }
+    f->wh.wh->ops->probe(&f->wh, tables, f->n_asked);
+}
+
 static enum flow_next step_catalog(struct flow *flow)
 {
     struct flow_run *f = of(flow);
@@ -158,56 +223,39 @@ static enum flow_next step_catalog(struct flow *flow)
     if (!next_connection(f, &name)) {
         return flow_goto(flow, CHOOSE);
     }
-    struct planner_unit *u = catalog_unit_id(f->p, f->unit_id);
-    struct planner_connection *c = u ? catalog_connection(f->p, u->environment, name) : NULL;
     struct err e = {0};
     struct wh *wh = NULL;
-    int rc = c ? connection_wh(f->p, c, &wh, &e)
-               : err_set(&e, ERR_NOT_FOUND, "it does not exist in the environment");
+    int rc = warehouse_of(f, name, &wh, &e);
     if (rc) {
         ask_failed(f, name, rc, err_text(&e));
         return flow_goto(flow, CATALOG);
     }
-    struct wh_name *names = arena_zalloc(&flow->arena, (plan->n_targets + 1) * sizeof(*names));
     f->n_asked = 0;
     for (size_t i = 0; i < plan->n_targets; i++) {
         if (f->wanted[i] && !f->states[i].asked && !plan->targets[i].refused_reason &&
             strcmp(plan->targets[i].connection, name) == 0) {
-            names[f->n_asked] = (struct wh_name){plan->targets[i].schema, plan->targets[i].table};
             f->asked[f->n_asked++] = i;
         }
     }
     f->wh = (struct wh_op){
         .wh = wh, .arena = &flow->arena, .timeout = MS(PROBE_MS), .data = f, .done = on_catalog};
-    wh->ops->catalog_targets(&f->wh, names, f->n_asked);
+    if (wh->ops->cls == WH_CLASS_BY_BINDING) {
+        ask_results(f);
+    } else {
+        ask_names(f);
+    }
     return FLOW_WAIT;
 }
 
 /* ---- CHOOSE ---- */
-static const char *digest_of(const struct flow_run *f, const char *connection)
-{
-    for (size_t i = 0; i < f->load->n_connections; i++) {
-        if (strcmp(f->load->connections[i].name, connection) == 0) {
-            return f->load->connections[i].digest;
-        }
-    }
-    return "";
-}
-
 static void find_generations(struct flow_run *f)
 {
-    const struct package_plan *plan = &f->load->plan;
-    for (size_t i = 0; i < plan->n_targets; i++) {
+    for (size_t i = 0; i < f->load->plan.n_targets; i++) {
         if (!f->states[i].asked || f->states[i].error) {
             continue;
         }
         const struct wh_name name = {f->states[i].schema, f->states[i].table};
-        const struct core_target target = {
-            .warehouse = digest_of(f, plan->targets[i].connection),
-            .physical = wh_name_quoted(&f->flow.arena, &name),
-            .entity_id = plan->targets[i].entity_id,
-        };
-        const struct core_generation *g = coord_current_generation(f->p->coord, &target);
+        const struct core_generation *g = current_of(f, i, &name);
         if (g) {
             f->generations[i].g = *g;
             f->generations[i].g.id = arena_strdup(&f->flow.arena, g->id);

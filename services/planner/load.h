@@ -46,6 +46,7 @@ struct flow_load {
     int read_rc;
     struct err read_err;
     struct wh_op wh;
+    struct wh *duckdb; /* the package's own; NULL until it is asked */
     struct store_op store;
     struct store_load row;
     struct store_load old; /* stored files of an existing unit */

@@ -1,5 +1,6 @@
 /* A planner_load from what the compiler reported: planned, and kept in the compiler pool. */
 #include "common/log/log.h"
+#include "services/planner/asked.h"
 #include "services/planner/load.h"
 
 struct planner_load *load_make(struct planner *p, struct planner_unit *u,
@@ -45,6 +46,8 @@ struct planner_load *load_make(struct planner *p, struct planner_unit *u,
                             .location = arena_strdup(&l->arena, u->location)};
     package_plan_make(&l->arena, &in, &l->plan);
     l->planned = true;
+    l->duckdb =
+        asked_wh_new(p, u->environment_name, u->name, &from->version, from->files, from->n_files);
     return l;
 }
 
@@ -89,6 +92,7 @@ static void on_restored(struct store_op *op)
                 .files = s->row.files,
                 .n_files = s->row.n_files,
                 .compiler_version = s->row.compiler_version,
+                .version = s->row.version,
             };
             struct planner_load *l = load_make(s->p, s->unit, &from);
             load_keep(s->p, l, s->unit, s->row.files, s->row.n_files, s->row.schemas,

@@ -72,6 +72,7 @@ static int base_start(struct service *s, struct err *e)
     list_init(&p->deciding);
     list_init(&p->held);
     list_init(&p->waiters);
+    list_init(&p->asks);
     list_init(&p->runs_planning);
     list_init(&p->works);
     loop_timer_init(&p->tick, p->loop, on_tick, p);

@@ -51,6 +51,7 @@ struct planner_load {
     struct plan_connection *connections;
     size_t n_connections;
     const char *compiler_version;
+    struct wh *duckdb; /* the package's own, asked of builders */
 };
 struct planner_unit {
     uint64_t id, environment;
@@ -101,6 +102,7 @@ struct planner {
     struct loop_timer tick, sweep, renew_hint;
     struct loop_task plan_task, pull_task, event_task;
     struct flow_boot *boot_flow;
+    struct list asks;          /* questions to builders (asked.c) */
     struct list runs_planning; /* flow_run in progress */
     struct list works;         /* struct planner_work: every flow in progress */
     struct service *closing;   /* the bus part is to close, once nothing is in work */
@@ -237,6 +239,7 @@ struct load_source { /* what a load is made from; borrowed */
     const struct store_file *files;
     size_t n_files;
     const char *compiler_version;
+    struct sha256 version;
     bool publishing, policy_untouched;
 };
 struct planner_load *load_make(struct planner *p, struct planner_unit *u,

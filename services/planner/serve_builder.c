@@ -1,7 +1,7 @@
 /* What builders ask: hello, jobs (held until there is one), leases, grants, results (protocol.md 4,
  * 5, 9). */
 #include "common/log/log.h"
-#include "services/planner/planner.h"
+#include "services/planner/asked.h"
 
 #define PULL_MAX 16
 #define PULL_HOLD_MS 10000
@@ -149,6 +149,23 @@ static void reply_pull(struct decision *d)
     free(ans);
 }
 
+/* Questions go before all else, a builder with no free slot has room for them (decisions 2.4). */
+static bool pull_asked(struct planner *p, struct bus_request *r, const struct coord_builder *b,
+                       size_t slots)
+{
+    Kiln__Job *jobs[PULL_MAX];
+    size_t n = asked_take(p, b, jobs, slots < 1 ? 1 : slots < PULL_MAX ? slots : PULL_MAX);
+    if (n == 0) {
+        return false;
+    }
+    Kiln__PullJobRep rep = KILN__PULL_JOB_REP__INIT;
+    rep.lease_ms = (uint32_t)p->set->lease_ms;
+    rep.jobs = jobs;
+    rep.n_jobs = n;
+    bus_reply(r, &rep.base);
+    return true;
+}
+
 /* Takes what is there; false when there is nothing yet and nothing was answered. */
 static bool pull_try(struct planner *p, struct bus_request *r, const Kiln__PullJobReq *q, bool last)
 {
@@ -157,7 +174,13 @@ static bool pull_try(struct planner *p, struct bus_request *r, const Kiln__PullJ
     struct pull_answer *ans = xcalloc(1, sizeof(*ans));
     ans->r = r;
     struct coord_builder b = builder_of(r);
-    b.reach = (struct coord_reach){(const char *const *)q->connections, q->n_connections};
+    b.reach = (struct coord_reach){(const char *const *)q->connections, q->n_connections,
+                                   q->n_root_ids > 0};
+    if (pull_asked(p, r, &b, slots)) {
+        decision_drop(d);
+        free(ans);
+        return true;
+    }
     ans->n = coord_pull(p->coord, planner_now(p), &b, slots < PULL_MAX ? slots : PULL_MAX,
                         ans->leases, &d->out);
     if (ans->n == 0 && !last) {
@@ -279,18 +302,22 @@ static void renew(struct planner *p, struct bus_request *r)
     }
     struct decision *d = decision_new(p);
     struct coord_progress *list = arena_zalloc(&d->arena, (q->n_attempts + 1) * sizeof(*list));
+    struct coord_builder b = builder_of(r);
+    size_t n = 0;
     for (size_t i = 0; i < q->n_attempts; i++) {
         const Kiln__Progress *m = q->attempts[i];
-        list[i] = (struct coord_progress){m->token, m->rows, m->bytes, m->stage,
-                                          m->has_fraction ? m->fraction : -1};
+        if (asked_renew(p, &b, m->token)) {
+            continue;
+        }
+        list[n++] = (struct coord_progress){m->token, m->rows, m->bytes, m->stage,
+                                            m->has_fraction ? m->fraction : -1};
     }
     struct renew_answer *ans = xcalloc(1, sizeof(*ans));
     ans->r = r;
-    struct coord_builder b = builder_of(r);
     ans->n_cancel = RENEW_MAX;
     ans->n_lost = RENEW_MAX;
-    coord_renew(p->coord, planner_now(p), &b, list, q->n_attempts, ans->cancel, &ans->n_cancel,
-                ans->lost, &ans->n_lost, &d->out);
+    coord_renew(p->coord, planner_now(p), &b, list, n, ans->cancel, &ans->n_cancel, ans->lost,
+                &ans->n_lost, &d->out);
     decision_commit(d, reply_renew, ans);
 }
 
@@ -356,6 +383,12 @@ static void finish(struct planner *p, struct bus_request *r)
 {
     Kiln__FinishJobReq *q = serve_unpack(r, &kiln__finish_job_req__descriptor);
     if (!q) {
+        return;
+    }
+    if (asked_finish(p, q)) {
+        Kiln__FinishJobRep rep = KILN__FINISH_JOB_REP__INIT;
+        rep.recorded = true;
+        bus_reply(r, &rep.base);
         return;
     }
     struct decision *d = decision_new(p);

@@ -201,7 +201,9 @@ char *coord_run_progress(const struct coord *c, const char *run, struct arena *a
 struct coord_reach {
     const char *const *connections;
     size_t n;
+    bool has_root; /* a generation root and the package store, which DuckDB needs */
 };
+bool coord_reaches(const struct coord_reach *r, const char *environment, const char *connection);
 struct coord_builder {
     const char *instance;
     struct uuid boot;

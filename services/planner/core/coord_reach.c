@@ -27,18 +27,24 @@ static bool entry_covers(const char *entry, const char *environment, const char 
     return same && strcmp(slash + 1, connection) == 0;
 }
 
-bool reach_covers(const struct coord *c, const struct coord_reach *r, const struct job *j)
+bool coord_reaches(const struct coord_reach *r, const char *environment, const char *connection)
 {
-    const char *environment, *connection;
-    if (r->n == 0 || !job_where(c, j, &environment, &connection)) {
-        return true;
-    }
     for (size_t i = 0; i < r->n; i++) {
         if (entry_covers(r->connections[i], environment, connection)) {
             return true;
         }
     }
-    return false;
+    return r->n == 0;
+}
+
+bool reach_covers(const struct coord *c, const struct coord_reach *r, const struct job *j)
+{
+    const char *environment, *connection;
+    bool by_binding = j->place && !j->place->in_place;
+    if (by_binding && !r->has_root) {
+        return false;
+    }
+    return !job_where(c, j, &environment, &connection) || coord_reaches(r, environment, connection);
 }
 
 void builder_reaches(struct coord *c, struct builder *b, const struct coord_reach *r)
@@ -48,6 +54,7 @@ void builder_reaches(struct coord *c, struct builder *b, const struct coord_reac
         b->connections[i] = coord_intern(c, r->connections[i]);
     }
     b->n_connections = r->n;
+    b->has_root = r->has_root;
 }
 
 static bool builder_live(const struct builder *b, struct ms mono)
@@ -68,7 +75,7 @@ static bool somebody_covers(const struct turn *t, const struct job *j)
 {
     list_for_each (it, &t->c->builders) {
         const struct builder *b = list_entry(it, struct builder, link);
-        struct coord_reach r = {b->connections, b->n_connections};
+        struct coord_reach r = {b->connections, b->n_connections, b->has_root};
         if (builder_live(b, t->now.mono) && reach_covers(t->c, &r, j)) {
             return true;
         }

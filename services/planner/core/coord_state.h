@@ -167,6 +167,7 @@ struct builder {
     bool gone;                /* not heard for long; what it reaches does not count */
     const char **connections; /* as in coord_reach; array owned, strings interned */
     size_t n_connections;
+    bool has_root;
     struct {
         struct uuid boot;
         struct ms since;

@@ -1,0 +1,20 @@
+/* Questions about warehouses that only builders reach: describe and probe jobs (protocol.md 9).
+ * Asked through the warehouse interface, as everywhere; handed out before all other jobs. Nothing
+ * of them is stored: a planner that ends takes whoever asked along. */
+#pragma once
+#include "services/planner/planner.h"
+
+/* A package's own DuckDB as the planner has it: catalog_tables, describe, probe and cancel, and no
+ * other operation. It outlives its operations. */
+struct wh *asked_wh_new(struct planner *p, const char *environment, const char *package,
+                        const struct sha256 *version, const struct store_file *files,
+                        size_t n_files) MUST_USE;
+void asked_wh_free(struct wh *wh); /* NULL is fine */
+
+/* What a builder gets of them, at most max; a repeated request gets the same again. Borrowed:
+ * to be packed before the loop turns. */
+size_t asked_take(struct planner *p, const struct coord_builder *b, Kiln__Job **out, size_t max);
+/* True when the token is a question's: its lease is renewed. */
+bool asked_renew(struct planner *p, const struct coord_builder *b, uint64_t token);
+/* True when the token is a question's: it is answered. */
+bool asked_finish(struct planner *p, const Kiln__FinishJobReq *q);

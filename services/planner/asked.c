@@ -61,6 +61,7 @@ struct ask *ask_new(struct wh_op *op, Kiln__JobKind kind)
     k->job->n_files = k->wh->n_files;
     k->target = (Kiln__Target)KILN__TARGET__INIT;
     k->target.connection = k->wh->connection;
+    k->target.warehouse = k->wh->digest;
     k->job->target = &k->target;
     loop_timer_init(&k->deadline, p->loop, on_deadline, k);
     loop_task_init(&k->cancel, on_cancel, k);

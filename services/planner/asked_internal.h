@@ -8,7 +8,7 @@ struct asked_wh {
     struct planner *p;
     struct arena arena;
     char *environment, *package, *version;
-    char *connection;
+    char *connection, *digest;
     Kiln__FileRef **files;
     size_t n_files;
 };

@@ -160,6 +160,7 @@ struct wh *asked_wh_new(struct planner *p, const char *environment, const char *
     w->environment = arena_strdup(a, environment);
     w->package = arena_strdup(a, package);
     w->connection = arena_strdup(a, "duckdb");
+    w->digest = duckdb_digest(a, environment, package);
     w->version = arena_zalloc(a, 65);
     hex_encode(version->b, sizeof(version->b), w->version);
     w->files = arena_zalloc(a, (n_files + 1) * sizeof(*w->files));

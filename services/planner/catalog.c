@@ -384,6 +384,16 @@ int connection_row(struct planner *p, struct arena *a, uint64_t environment, con
     return 0;
 }
 
+char *duckdb_digest(struct arena *a, const char *environment, const char *package)
+{
+    char *text = arena_printf(a, "duckdb/%zu:%s/%zu:%s", strlen(environment), environment,
+                              strlen(package), package);
+    struct sha256 h = sha256_of(text, strlen(text));
+    char *digest = arena_alloc(a, 65);
+    hex_encode(h.b, 32, digest);
+    return digest;
+}
+
 void connections_for_plan(struct planner *p, const struct planner_unit *u, struct arena *a,
                           struct plan_connection **out, size_t *n)
 {
@@ -403,13 +413,7 @@ void connections_for_plan(struct planner *p, const struct planner_unit *u, struc
                                                  runs,
                                                  !runs};
     }
-    /* The implicit sandbox: its digest is over (duckdb, environment, package), never a path
-     * (decisions 1.2). */
-    char *text = arena_printf(a, "duckdb/%zu:%s/%zu:%s", strlen(u->environment_name),
-                              u->environment_name, strlen(u->name), u->name);
-    struct sha256 h = sha256_of(text, strlen(text));
-    char *digest = arena_alloc(a, 65);
-    hex_encode(h.b, 32, digest);
+    char *digest = duckdb_digest(a, u->environment_name, u->name);
     items[used++] = (struct plan_connection){"duckdb", "duckdb", "duckdb", digest, true, false};
     *out = items;
     *n = used;

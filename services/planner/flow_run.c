@@ -3,38 +3,10 @@
  * from memory, SQL (the compiler prints each build's statement with its parents' tables), PLANNED
  * (one commit), END (protocol.md 4). The same flow without TAKE and PLANNED is the preview of `kiln
  * plan`. */
+#include "services/planner/flow_run.h"
 #include "common/log/log.h"
-#include "services/planner/planner.h"
 
-enum { TAKE, CATALOG, CHOOSE, SQL, PLANNED, END };
-#define PROBE_MS 15000
-
-struct flow_run {
-    struct flow flow;
-    struct list link; /* in p->runs_planning */
-    struct planner_work work;
-    struct planner *p;
-    struct run_preview *preview; /* NULL: a real run */
-    char run[24];
-    uint64_t unit_id;
-    struct planner_load *load; /* counted */
-    bool force_refresh, take_over, has_names;
-    const char *const *names;
-    size_t n_names;
-    bool *covered;
-    bool *wanted; /* covered, or an uncovered parent whose table may be read */
-    struct target_state *states;
-    struct current_generation *generations;
-    struct run_plan plan;
-    size_t at;              /* connection or target that is being asked about */
-    size_t *asked, n_asked; /* targets of the question in flight */
-    struct wh_op wh;
-    struct compiler_call call;
-    Kiln__Mc__BuildSql build_sql;
-    char *fail_text;
-};
-
-static struct flow_run *of(struct flow *f)
+struct flow_run *run_of(struct flow *f)
 {
     return container_of(f, struct flow_run, flow);
 }
@@ -45,7 +17,7 @@ static void on_decided(struct decision *d)
     flow_resume(&f->flow, d->rc, &d->err);
 }
 
-static bool gone(struct flow_run *f)
+bool run_gone(const struct flow_run *f)
 {
     return f->p->coord == NULL || !f->p->open;
 }
@@ -77,174 +49,26 @@ static int read_request(struct flow_run *f, struct err *e)
 
 static enum flow_next step_take(struct flow *flow)
 {
-    struct flow_run *f = of(flow);
+    struct flow_run *f = run_of(flow);
     if (flow->entered && !f->preview) {
         struct decision *d = decision_new(f->p);
         int rc = coord_run_planning(f->p->coord, planner_now(f->p), f->run, &d->out);
         if (rc) {
             decision_drop(d);
-            return flow_fail(flow, END, rc, "run %s is not waiting for planning any more", f->run);
+            return flow_fail(flow, RUN_END, rc, "run %s is not waiting for planning any more",
+                             f->run);
         }
         decision_commit(d, NULL, NULL); /* PLANNED's commit waits behind it; asking need not */
     }
     struct err e = {0};
-    int rc = gone(f) ? ERR_NOT_LEADER : read_request(f, &e);
+    int rc = run_gone(f) ? ERR_NOT_LEADER : read_request(f, &e);
     if (rc) {
         f->fail_text = arena_strdup(&flow->arena, err_text(&e));
         flow->final_rc = rc;
         flow->err = e;
-        return flow_goto(flow, f->preview || gone(f) ? END : PLANNED);
+        return flow_goto(flow, f->preview || run_gone(f) ? RUN_END : RUN_PLANNED);
     }
-    return flow_goto(flow, CATALOG);
-}
-
-/* ---- CATALOG: one question per connection ---- */
-static void on_catalog(struct wh_op *op)
-{
-    struct flow_run *f = op->data;
-    flow_resume(&f->flow, op->rc, &op->err);
-}
-
-static void cancel_wh(struct flow *flow)
-{
-    struct flow_run *f = of(flow);
-    f->wh.wh->ops->cancel(&f->wh);
-}
-
-/* The connections of wanted targets, one after the other; false when all were asked. */
-static bool next_connection(struct flow_run *f, const char **name)
-{
-    const struct package_plan *plan = &f->load->plan;
-    for (size_t i = 0; i < plan->n_targets; i++) {
-        if (f->wanted[i] && !f->states[i].asked && !plan->targets[i].refused_reason) {
-            *name = plan->targets[i].connection;
-            return true;
-        }
-    }
-    return false;
-}
-
-static void ask_failed(struct flow_run *f, const char *connection, int code, const char *text)
-{
-    const struct package_plan *plan = &f->load->plan;
-    for (size_t i = 0; i < plan->n_targets; i++) {
-        if (f->wanted[i] && !f->states[i].asked &&
-            strcmp(plan->targets[i].connection, connection) == 0) {
-            f->states[i].asked = true;
-            f->states[i].error = arena_strdup(&f->flow.arena, text); /* names the connection */
-            f->states[i].error_code = code;
-        }
-    }
-}
-
-static const char *digest_of(const struct flow_run *f, const char *connection)
-{
-    for (size_t i = 0; i < f->load->n_connections; i++) {
-        if (strcmp(f->load->connections[i].name, connection) == 0) {
-            return f->load->connections[i].digest;
-        }
-    }
-    return "";
-}
-
-/* The recorded result of a target whose name resolves to this; NULL: none. Borrowed for the turn.
- */
-static const struct core_generation *current_of(const struct flow_run *f, size_t target,
-                                                const struct wh_name *name)
-{
-    const struct planned_target *t = &f->load->plan.targets[target];
-    struct arena a;
-    arena_init(&a);
-    const struct core_target at = {.warehouse = digest_of(f, t->connection),
-                                   .physical = wh_name_quoted(&a, name),
-                                   .entity_id = t->entity_id};
-    const struct core_generation *g = coord_current_generation(f->p->coord, &at);
-    arena_fini(&a);
-    return g;
-}
-
-static int warehouse_of(struct flow_run *f, const char *connection, struct wh **out, struct err *e)
-{
-    if (strcmp(connection, "duckdb") == 0) {
-        *out = f->load->duckdb;
-        return 0;
-    }
-    struct planner_unit *u = catalog_unit_id(f->p, f->unit_id);
-    struct planner_connection *c = u ? catalog_connection(f->p, u->environment, connection) : NULL;
-    return c ? connection_wh(f->p, c, out, e)
-             : err_set(e, ERR_NOT_FOUND, "it does not exist in the environment");
-}
-
-static void ask_names(struct flow_run *f)
-{
-    const struct package_plan *plan = &f->load->plan;
-    struct wh_name *names = arena_zalloc(&f->flow.arena, (f->n_asked + 1) * sizeof(*names));
-    for (size_t i = 0; i < f->n_asked; i++) {
-        const struct planned_target *t = &plan->targets[f->asked[i]];
-        names[i] = (struct wh_name){t->schema, t->table};
-    }
-    f->wh.wh->ops->catalog_targets(&f->wh, names, f->n_asked);
-}
-
-/* By binding a name holds nothing: what is recorded is there, or is not. */
-static void ask_results(struct flow_run *f)
-{
-    const struct package_plan *plan = &f->load->plan;
-    struct wh_table *tables = arena_zalloc(&f->flow.arena, (f->n_asked + 1) * sizeof(*tables));
-    for (size_t i = 0; i < f->n_asked; i++) {
-        const struct planned_target *t = &plan->targets[f->asked[i]];
-        struct wh_name name = {"main", t->table};
-        const struct core_generation *g = current_of(f, f->asked[i], &name);
-        tables[i] = (struct wh_table){.name = name,
-                                      .generation = g ? arena_strdup(&f->flow.arena, g->id) : "",
-                                      .build_id = t->build_id};
-    }
-    f->wh.wh->ops->probe(&f->wh, tables, f->n_asked);
-}
-
-static enum flow_next step_catalog(struct flow *flow)
-{
-    struct flow_run *f = of(flow);
-    const struct package_plan *plan = &f->load->plan;
-    if (gone(f)) {
-        return flow_fail(flow, END, ERR_NOT_LEADER, "the planner gave its leadership up");
-    }
-    if (!flow->entered) {
-        if (flow->rc) {
-            ask_failed(f, plan->targets[f->asked[0]].connection, flow->rc, err_text(&flow->err));
-        }
-        for (size_t i = 0; flow->rc == 0 && i < f->n_asked; i++) {
-            target_state_from(&flow->arena, f->p, &f->wh.facts.relations[i],
-                              &f->states[f->asked[i]]);
-        }
-        return flow_goto(flow, CATALOG);
-    }
-    const char *name = NULL;
-    if (!next_connection(f, &name)) {
-        return flow_goto(flow, CHOOSE);
-    }
-    struct err e = {0};
-    struct wh *wh = NULL;
-    int rc = warehouse_of(f, name, &wh, &e);
-    if (rc) {
-        ask_failed(f, name, rc, err_text(&e));
-        return flow_goto(flow, CATALOG);
-    }
-    f->n_asked = 0;
-    for (size_t i = 0; i < plan->n_targets; i++) {
-        if (f->wanted[i] && !f->states[i].asked && !plan->targets[i].refused_reason &&
-            strcmp(plan->targets[i].connection, name) == 0) {
-            f->asked[f->n_asked++] = i;
-        }
-    }
-    f->wh = (struct wh_op){
-        .wh = wh, .arena = &flow->arena, .timeout = MS(PROBE_MS), .data = f, .done = on_catalog};
-    if (wh->ops->cls == WH_CLASS_BY_BINDING) {
-        ask_results(f);
-    } else {
-        ask_names(f);
-    }
-    return FLOW_WAIT;
+    return flow_goto(flow, RUN_CATALOG);
 }
 
 /* ---- CHOOSE ---- */
@@ -255,7 +79,7 @@ static void find_generations(struct flow_run *f)
             continue;
         }
         const struct wh_name name = {f->states[i].schema, f->states[i].table};
-        const struct core_generation *g = current_of(f, i, &name);
+        const struct core_generation *g = run_current(f, i, &name);
         if (g) {
             f->generations[i].g = *g;
             f->generations[i].g.id = arena_strdup(&f->flow.arena, g->id);
@@ -265,7 +89,7 @@ static void find_generations(struct flow_run *f)
 
 static enum flow_next step_choose(struct flow *flow)
 {
-    struct flow_run *f = of(flow);
+    struct flow_run *f = run_of(flow);
     find_generations(f);
     struct run_plan_input in = {.package = &f->load->plan,
                                 .load = f->load->id,
@@ -282,7 +106,7 @@ static enum flow_next step_choose(struct flow *flow)
                                 .n_names = f->n_names};
     run_plan_make(&flow->arena, &in, &f->plan);
     f->at = 0;
-    return flow_goto(flow, f->preview || f->plan.fail ? PLANNED : SQL);
+    return flow_goto(flow, f->preview || f->plan.fail ? RUN_PLANNED : RUN_SQL);
 }
 
 /* ---- SQL: each build's statement ---- */
@@ -348,7 +172,7 @@ static void fill_manifest(struct flow_run *f, const struct plan_target *t)
 
 static enum flow_next step_sql(struct flow *flow)
 {
-    struct flow_run *f = of(flow);
+    struct flow_run *f = run_of(flow);
     if (!flow->entered) {
         struct plan_target *t = &f->plan.targets[f->at];
         if (flow->rc) {
@@ -357,16 +181,16 @@ static enum flow_next step_sql(struct flow *flow)
             t->fail_text = arena_strdup(&flow->arena, err_text(&flow->err));
         }
         f->at++;
-        return flow_goto(flow, SQL);
+        return flow_goto(flow, RUN_SQL);
     }
-    if (gone(f)) {
-        return flow_fail(flow, END, ERR_NOT_LEADER, "the planner gave its leadership up");
+    if (run_gone(f)) {
+        return flow_fail(flow, RUN_END, ERR_NOT_LEADER, "the planner gave its leadership up");
     }
     while (f->at < f->plan.n && f->plan.targets[f->at].action != PLAN_BUILD) {
         f->at++;
     }
     if (f->at >= f->plan.n) {
-        return flow_goto(flow, PLANNED);
+        return flow_goto(flow, RUN_PLANNED);
     }
     const struct plan_target *t = &f->plan.targets[f->at];
     kiln__mc__build_sql__init(&f->build_sql);
@@ -387,17 +211,17 @@ static enum flow_next step_sql(struct flow *flow)
 /* ---- PLANNED ---- */
 static enum flow_next step_planned(struct flow *flow)
 {
-    struct flow_run *f = of(flow);
+    struct flow_run *f = run_of(flow);
     if (!flow->entered) {
         flow->final_rc = flow->rc;
-        return flow_goto(flow, END);
+        return flow_goto(flow, RUN_END);
     }
     if (f->preview) {
         f->preview->json = run_plan_preview(&f->plan, &f->load->plan);
-        return flow_goto(flow, END);
+        return flow_goto(flow, RUN_END);
     }
-    if (gone(f)) {
-        return flow_fail(flow, END, ERR_NOT_LEADER, "the planner gave its leadership up");
+    if (run_gone(f)) {
+        return flow_fail(flow, RUN_END, ERR_NOT_LEADER, "the planner gave its leadership up");
     }
     struct decision *d = decision_new(f->p);
     int rc =
@@ -406,7 +230,7 @@ static enum flow_next step_planned(struct flow *flow)
             : coord_run_planned(f->p->coord, planner_now(f->p), f->run, &f->plan, &d->out);
     if (rc) {
         decision_drop(d);
-        return flow_fail(flow, END, rc, "run %s is not being planned any more", f->run);
+        return flow_fail(flow, RUN_END, rc, "run %s is not being planned any more", f->run);
     }
     decision_commit(d, on_decided, f);
     return FLOW_WAIT;
@@ -414,23 +238,24 @@ static enum flow_next step_planned(struct flow *flow)
 
 static enum flow_next step_end(struct flow *flow)
 {
-    struct flow_run *f = of(flow);
+    struct flow_run *f = run_of(flow);
     load_unref(f->p, f->load);
     return FLOW_END;
 }
 
 static const struct flow_step steps[] = {
-    [TAKE] = {"TAKE", step_take, FLOW_TO(CATALOG) | FLOW_TO(PLANNED) | FLOW_TO(END), 0, NULL,
-              "requested -> planning, committed meanwhile", true},
-    [CATALOG] = {"CATALOG", step_catalog, FLOW_TO(CATALOG) | FLOW_TO(CHOOSE) | FLOW_TO(END), 20000,
-                 cancel_wh, "what stands at each target's name", false},
-    [CHOOSE] = {"CHOOSE", step_choose, FLOW_TO(SQL) | FLOW_TO(PLANNED), 0, NULL,
-                "the core decides: build, carry, fail", false},
-    [SQL] = {"SQL", step_sql, FLOW_TO(SQL) | FLOW_TO(PLANNED) | FLOW_TO(END), 0, NULL,
-             "the child prints each build's statement", true},
-    [PLANNED] = {"PLANNED", step_planned, FLOW_TO(END), 0, NULL,
-                 "plan, refusals and jobs in one commit", true},
-    [END] = {"END", step_end, 0, 0, NULL, "", false},
+    [RUN_TAKE] = {"TAKE", step_take, FLOW_TO(RUN_CATALOG) | FLOW_TO(RUN_PLANNED) | FLOW_TO(RUN_END),
+                  0, NULL, "requested -> planning, committed meanwhile", true},
+    [RUN_CATALOG] = {"CATALOG", run_step_catalog,
+                     FLOW_TO(RUN_CATALOG) | FLOW_TO(RUN_CHOOSE) | FLOW_TO(RUN_END), 20000,
+                     run_cancel_ask, "what stands at each target's name", false},
+    [RUN_CHOOSE] = {"CHOOSE", step_choose, FLOW_TO(RUN_SQL) | FLOW_TO(RUN_PLANNED), 0, NULL,
+                    "the core decides: build, carry, fail", false},
+    [RUN_SQL] = {"SQL", step_sql, FLOW_TO(RUN_SQL) | FLOW_TO(RUN_PLANNED) | FLOW_TO(RUN_END), 0,
+                 NULL, "the child prints each build's statement", true},
+    [RUN_PLANNED] = {"PLANNED", step_planned, FLOW_TO(RUN_END), 0, NULL,
+                     "plan, refusals and jobs in one commit", true},
+    [RUN_END] = {"END", step_end, 0, 0, NULL, "", false},
 };
 const struct flow_type flow_run_type = {"run", steps, ARRAY_LEN(steps)};
 
@@ -454,7 +279,7 @@ static void fail_run(struct flow_run *f)
 
 static void on_end(struct flow *flow)
 {
-    struct flow_run *f = of(flow);
+    struct flow_run *f = run_of(flow);
     struct planner *p = f->p;
     list_del(&f->link);
     if (f->preview) {

@@ -358,6 +358,7 @@ void planner_sweep_due(struct planner *p)
             json_t *spec = json_object();
             json_set_str(spec, "environment", u->environment_name);
             json_set_str(spec, "connection", t->connection);
+            json_set_str(spec, "warehouse", t->warehouse);
             json_object_set_new(spec, "schemas", json_pack("[s]", t->schema));
             json_set_int(spec, "olderThanUs", older);
             auto_free char *text = json_text(spec);

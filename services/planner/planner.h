@@ -195,6 +195,9 @@ int connection_row(struct planner *p, struct arena *a, uint64_t environment, con
                    const char *json, struct store_connection *out, struct err *e) MUST_USE;
 int planner_unseal(struct planner *p, const uint8_t nonce[12], struct slice sealed, struct buf *out,
                    struct err *e) MUST_USE;
+/* Identity of a package's own DuckDB: over (duckdb, environment, package), never a path (decisions
+ * 1.2). */
+char *duckdb_digest(struct arena *a, const char *environment, const char *package);
 /* The environment's connections as the plan sees them, the implicit duckdb of the package included.
  */
 void connections_for_plan(struct planner *p, const struct planner_unit *u, struct arena *a,

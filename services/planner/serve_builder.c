@@ -87,6 +87,20 @@ static Kiln__Target *target_message(struct arena *a, const struct core_target *t
     return m;
 }
 
+static void by_binding_message(struct arena *a, const struct coord_lease *l, Kiln__Job *m)
+{
+    m->load_id = l->load ? arena_printf(a, "l%llu", (unsigned long long)l->load) : "";
+    m->inputs = arena_zalloc(a, (l->n_inputs + 1) * sizeof(*m->inputs));
+    for (size_t i = 0; i < l->n_inputs; i++) {
+        Kiln__Input *in = arena_alloc(a, sizeof(*in));
+        kiln__input__init(in);
+        in->name = bus_str(l->inputs[i].table);
+        in->generation = bus_str(l->inputs[i].generation);
+        in->build_id = bus_str(l->inputs[i].build_id);
+        m->inputs[m->n_inputs++] = in;
+    }
+}
+
 static Kiln__Job *job_message(struct planner *p, struct arena *a, const struct coord_lease *l)
 {
     Kiln__Job *m = arena_alloc(a, sizeof(*m));
@@ -103,6 +117,7 @@ static Kiln__Job *job_message(struct planner *p, struct arena *a, const struct c
     m->earlier_tokens = (uint64_t *)(uintptr_t)l->earlier;
     m->allow_take_over = l->take_over;
     m->config_epoch = store_config_epoch(p->store);
+    by_binding_message(a, l, m);
     struct planner_unit *u = catalog_unit_id(p, l->unit);
     m->environment = u ? u->environment_name : "";
     m->package = u ? u->name : "";
@@ -123,10 +138,13 @@ static Kiln__Job *job_message(struct planner *p, struct arena *a, const struct c
         uint64_t *live = arena_alloc(a, 4096 * sizeof(*live));
         m->n_live_tokens = coord_live_tokens(p->coord, live, 4096);
         m->live_tokens = live;
+        const char *const *keep;
+        m->n_keep_generations = coord_live_generations(p->coord, a, &keep);
+        m->keep_generations = (char **)(uintptr_t)keep;
         m->older_than_us = (uint64_t)json_int(spec, "olderThanUs", 0);
         if (!m->target) {
-            struct core_target t = {.connection =
-                                        arena_strdup(a, json_str(spec, "connection", ""))};
+            struct core_target t = {.connection = arena_strdup(a, json_str(spec, "connection", "")),
+                                    .warehouse = arena_strdup(a, json_str(spec, "warehouse", ""))};
             m->target = target_message(a, &t);
         }
     }

@@ -221,6 +221,12 @@ struct coord_lease {
     const uint64_t *earlier; /* tokens of earlier attempts */
     size_t n_earlier;
     bool take_over;
+    uint64_t load; /* of its run; 0: none */
+    /* By-binding results of the run so far, which its SQL may read under their names. */
+    struct coord_input {
+        const char *table, *generation, *build_id;
+    } * inputs;
+    size_t n_inputs;
 };
 /* At most `slots` leases of jobs whose connection the builder reaches; the same request id again
  * gives the same leases. Another boot of the instance ends its old leases first. */
@@ -272,6 +278,9 @@ int coord_finish(struct coord *c, struct coord_now now, const struct coord_finis
 /* A sweep job for a connection's schemas (hourly): spec as JSON. Returns its id. */
 uint64_t coord_sweep(struct coord *c, struct coord_now now, uint64_t unit, const char *spec,
                      struct coord_out *o);
+/* Ids of all by-binding results that are recorded and not dropped, and of those in the making; in
+ * the arena. */
+size_t coord_live_generations(const struct coord *c, struct arena *a, const char *const **out);
 size_t coord_live_tokens(const struct coord *c, uint64_t *out, size_t max);
 
 /* ---- gateways ---- */

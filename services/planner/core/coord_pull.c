@@ -32,6 +32,41 @@ static const char *question(const struct job *j)
     return id;
 }
 
+static void input_add(struct arena *mem, struct coord_lease *out, const struct core_target *t,
+                      const char *generation)
+{
+    out->inputs[out->n_inputs++] = (struct coord_input){
+        arena_strdup(mem, t->table), arena_strdup(mem, generation), arena_strdup(mem, t->build_id)};
+}
+
+/* What is built or carried by now, and what is bound outside of the run. */
+static void lease_inputs(struct turn *t, const struct job *j, struct coord_lease *out)
+{
+    const struct run *r = j->run;
+    struct arena *mem = t->o->rows.arena;
+    if (!r || j->kind != KIND_BUILD || j->place->in_place) {
+        return;
+    }
+    const struct core_binding_set *set = r->unit->set;
+    out->inputs = arena_alloc(mem, (r->n_items + (set ? set->n : 0) + 1) * sizeof(*out->inputs));
+    for (size_t i = 0; i < r->n_items; i++) {
+        const struct plan_item *it = &r->items[i];
+        bool ended = it->p.action == PLAN_CARRY ||
+                     (it->job && (it->job->state == JOB_DONE || it->job->state == JOB_CARRIED));
+        const char *id =
+            ended && !it->target->place->in_place ? outcome_of(t->c, it).generation : NULL;
+        if (id) {
+            input_add(mem, out, &it->p.target, id);
+        }
+    }
+    for (size_t i = 0; set && i < set->n; i++) {
+        const struct core_binding *b = &set->bindings[i];
+        if (!b->target.in_place && !map_get_u64(&r->by_target, b->target.target_id)) {
+            input_add(mem, out, &b->target, b->generation.id);
+        }
+    }
+}
+
 static void lease_fill(struct turn *t, struct attempt *a, struct coord_lease *out)
 {
     struct arena *mem = t->o->rows.arena;
@@ -64,7 +99,9 @@ static void lease_fill(struct turn *t, struct attempt *a, struct coord_lease *ou
         .earlier = earlier,
         .n_earlier = n,
         .take_over = j->run && j->run->take_over,
+        .load = j->run ? j->run->load : 0,
     };
+    lease_inputs(t, j, out);
 }
 
 /* A request that was answered before gets what is left of its answer, and never anything new. */

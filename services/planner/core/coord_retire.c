@@ -141,6 +141,27 @@ void retire_check(struct turn *t)
     }
 }
 
+size_t coord_live_generations(const struct coord *c, struct arena *a, const char *const **out)
+{
+    size_t n = 0;
+    const char **list =
+        arena_zalloc(a, (map_len(&c->generations) + map_len(&c->attempts) + 1) * sizeof(*list));
+    for (struct map_iter it = map_begin(&c->generations); map_next(&it);) {
+        const struct generation *g = it.value;
+        if (!g->target->place->in_place) {
+            list[n++] = arena_strdup(a, g->id);
+        }
+    }
+    list_for_each (it, &c->live) {
+        const struct attempt *at = list_entry(it, struct attempt, live_link);
+        if (at->generation[0] && at->job->place && !at->job->place->in_place) {
+            list[n++] = arena_strdup(a, at->generation);
+        }
+    }
+    *out = list;
+    return n;
+}
+
 /* What is ripe and was not dropped waits for reports and sets, not for time. */
 struct ms retire_next_due(const struct coord *c)
 {

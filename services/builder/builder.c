@@ -28,6 +28,16 @@ static const struct conf_item items[] = {
      "all"},
     {"builder.statement_timeout", CONF_MS, AT(statement_timeout_ms), "0", 0, 0, NULL,
      "KILN_BUILD_TIMEOUT", NULL, 0, "longest build statement; 0: no limit"},
+    {"builder.package_store", CONF_STR, AT(package_store), "", 0, 0, NULL, "KILN_PACKAGE_STORE",
+     "--package-store", 0,
+     "directory with the data files of packages, the planner's own; empty: no DuckDB here"},
+    {"builder.generation_root", CONF_STR, AT(generation_root), "", 0, 0, NULL,
+     "KILN_GENERATION_ROOT", "--generation-root", 0,
+     "directory that DuckDB results are built in, shared with the gateways; empty: no DuckDB here"},
+    {"builder.state_dir", CONF_STR, AT(state_dir), "state", 0, 0, NULL, "KILN_STATE_DIR",
+     "--state-dir", 0, "this process's own directory for DuckDB: emptied at the start"},
+    {"builder.duckdb_memory", CONF_BYTES, AT(duckdb_memory), "0", 0, 0, NULL, "KILN_DUCKDB_MEMORY",
+     "--duckdb-memory", 0, "memory for DuckDB, all packages together; 0: half of the machine's"},
     {"builder.trusted_network", CONF_BOOL, AT(trusted_network), "false", 0, 0, NULL,
      "KILN_TRUSTED_NETWORK", "--trusted-network", 0,
      "allow listening off loopback without TLS and a key"},
@@ -83,12 +93,17 @@ static int base_start(struct service *s, struct err *e)
                        "KILN_SECRET_KEY must be 64 hex digits, the same as the planner's; make one "
                        "with openssl rand -hex 32");
     }
-    return 0;
+    return builder_duck_start(b, e);
+}
+
+static void on_duck_closed(void *data)
+{
+    service_part_closed(data);
 }
 
 static void on_conns_closed(void *data)
 {
-    service_part_closed(data);
+    builder_duck_close(self(data), on_duck_closed, data);
 }
 
 static void base_close(struct service *s)
@@ -160,8 +175,11 @@ static void bus_part_close(struct service *s)
     b->draining = true;
     b->drained = on_drained;
     b->drained_data = s;
-    if (b->pulling) {
-        bus_call_cancel(&b->pull_call);
+    struct builder_pull *const pulls[] = {&b->jobs_pull, &b->asks_pull};
+    for (size_t i = 0; i < ARRAY_LEN(pulls); i++) {
+        if (pulls[i]->is_out) {
+            bus_call_cancel(&pulls[i]->call);
+        }
     }
     list_for_each (it, &b->jobs) {
         flow_job_stop(list_entry(it, struct flow_job, link), false);

@@ -4,6 +4,8 @@
 #include "common/base/list.h"
 #include "common/base/map.h"
 #include "common/bus/bus.h"
+#include "common/generation/generation.h"
+#include "common/sandbox/sandbox.h"
 #include "common/service/metrics.h"
 #include "common/service/service.h"
 #include "common/warehouse/warehouse.h"
@@ -20,6 +22,9 @@ struct builder_settings {
     const char *connections;      /* those it reaches, separated by commas; "" all */
     int64_t statement_timeout_ms; /* 0: none */
     bool trusted_network;
+    /* Packages' own DuckDB; all empty: none here. */
+    const char *package_store, *generation_root, *state_dir;
+    int64_t duckdb_memory; /* bytes; 0: half of the machine's */
 };
 struct builder_conn { /* a warehouse connection, kept while its config epoch stands */
     char *key;        /* "<environment>/<name>" */
@@ -28,6 +33,27 @@ struct builder_conn { /* a warehouse connection, kept while its config epoch sta
     unsigned users;
     bool stale;     /* closed when the last user is gone */
     char **secrets; /* scrubbed from every error */
+};
+/* One PullJob that is out. */
+struct builder_pull {
+    struct builder *b;
+    bool is_out;
+    struct bus_call call;
+    Kiln__PullJobReq req;
+};
+/* The generation root, taken for the installation and renewed (protocol.md 8). */
+struct builder_root {
+    bool asked, held; /* asked: the first answer is not there yet */
+    bool claiming;    /* the job is out */
+    bool boxes_closed;
+    struct uuid installation;
+    void (*closed)(void *data); /* while it closes */
+    void *closed_data;
+    struct generation_owner owner;
+    struct err err;
+    int rc;
+    struct offload_job job;
+    struct loop_timer timer;
 };
 struct builder {
     struct service *service;
@@ -39,28 +65,32 @@ struct builder {
     uint8_t secret_key[32];
     char **connections; /* of the setting, in the service's arena */
     size_t n_connections;
-    struct map conns; /* key -> builder_conn */
-    struct list jobs; /* struct flow_job in progress */
-    unsigned running;
-    uint64_t highest_token; /* greatest claim seen in a fence */
-    bool said_hello, hello_out, pulling, renewing, draining;
+    struct map conns;         /* key -> builder_conn */
+    struct list jobs;         /* struct flow_job in progress */
+    unsigned running, asking; /* jobs with a slot; questions (describe, probe) */
+    uint64_t highest_token;   /* greatest claim seen in a fence */
+    bool said_hello, hello_out, renewing, draining;
     int64_t lease_ms;
     struct ms renewed; /* when the planner last answered a renewal */
-    struct bus_call hello_call, pull_call, renew_call;
+    struct bus_call hello_call, renew_call;
+    /* One for jobs while a slot is free, one for questions: they have a slot of their own. */
+    struct builder_pull jobs_pull, asks_pull;
     Kiln__HelloReq hello_req;
-    Kiln__PullJobReq pull_req;
     Kiln__RenewLeaseReq renew_req;
     Kiln__Progress *progress; /* of the renewal in flight */
     Kiln__Progress **progress_list;
     struct loop_timer renew_timer, retry_timer;
     void (*drained)(void *data);
     void *drained_data;
+    struct sandboxes *sandboxes; /* NULL: no DuckDB here */
+    struct builder_root root;
+    ProtobufCBinaryData root_id; /* of root.owner, as pulls have it */
     struct metric *m_jobs_ok, *m_jobs_failed, *m_rows;
 };
 /* ---- pull.c: hello, pulling, renewing ---- */
 void builder_go(
     struct builder *b); /* does what is due: hello, then pull while there are free slots */
-void builder_job_ended(struct builder *b);
+void builder_job_ended(struct builder *b, bool was_question);
 void builder_renew_due(struct loop_timer *t);
 void builder_see_token(struct builder *b, uint64_t claim);
 
@@ -70,7 +100,15 @@ struct flow_job {
     struct list link;
     struct builder *b;
     Kiln__Job *job; /* in the flow's arena */
+    struct wh *wh;  /* of conn or box */
     struct builder_conn *conn;
+    struct sandbox *box;
+    struct sandbox_get get;
+    struct sandbox_file *box_files; /* NULL: not known yet */
+    size_t n_box_files;
+    const char *version; /* of the files */
+    enum { JOB_ASKS, JOB_OPENS, JOB_BINDS } connecting;
+    size_t at; /* describe: the table or block that is asked about */
     struct wh_op op;
     struct wh_table table;
     struct wh_build build;
@@ -79,6 +117,7 @@ struct flow_job {
     uint64_t *tokens;
     struct bus_call call;
     Kiln__GetConnectionReq connection_req;
+    Kiln__GetPackageReq package_req;
     Kiln__RequestGrantReq grant_req;
     Kiln__FinishJobReq finish_req;
     Kiln__JobError finish_error;
@@ -96,18 +135,28 @@ struct flow_job {
 };
 void flow_job_start(struct builder *b, const Kiln__Job *job);
 void flow_job_stop(struct flow_job *j, bool lost); /* ends its statement; idempotent */
-extern const struct flow_type flow_build_type, flow_resolve_type, flow_drop_type, flow_sweep_type;
+extern const struct flow_type flow_build_type, flow_resolve_type, flow_drop_type, flow_sweep_type,
+    flow_describe_type, flow_probe_type;
 
+/* job_connect.c: a step that gets the warehouse: a connection of the environment, or the package's
+ * own DuckDB with what the job reads bound in it. `again` is the step itself. */
+enum flow_next job_connect(struct flow *f, unsigned again, unsigned next, unsigned end);
+void job_cancel_connect(struct flow *f);
 /* job_steps.c: what the flows share */
-enum flow_next job_connect(struct flow *f, unsigned next,
-                           unsigned end); /* a step: get the connection */
 enum flow_next job_report(struct flow *f,
                           unsigned end); /* a step: FinishJob until it is recorded */
 struct flow_job *job_of(struct flow *f);
+void job_columns(struct flow_job *j, const struct wh_columns *in, Kiln__Column ***out,
+                 size_t *n); /* as a message, in the job's arena */
 void job_on_op(struct wh_op *op);
 void job_cancel_op(struct flow *f);
 struct wh_op *job_op(struct flow_job *j);
 enum flow_next job_failed(struct flow *f, unsigned report, Kiln__Outcome outcome);
+
+/* ---- duck.c: packages' own DuckDB ---- */
+int builder_duck_start(struct builder *b, struct err *e) MUST_USE;
+void builder_duck_hello(struct builder *b); /* the installation is known: the root is taken */
+void builder_duck_close(struct builder *b, void (*done)(void *data), void *data);
 
 /* ---- conns.c ---- */
 struct builder_conn *builder_conn_find(struct builder *b, const char *environment, const char *name,

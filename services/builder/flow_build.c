@@ -8,7 +8,7 @@ enum { CONNECT, BUILD, GRANT, SWAP, DISCARD, REPORT, END };
 
 static enum flow_next step_connect(struct flow *f)
 {
-    return job_connect(f, BUILD, REPORT);
+    return job_connect(f, CONNECT, BUILD, REPORT);
 }
 
 static Kiln__Outcome outcome_of(enum build_end end)
@@ -47,13 +47,17 @@ static enum flow_next step_build(struct flow *f)
                                      .earlier = j->job->earlier_tokens,
                                      .n_earlier = j->job->n_earlier_tokens,
                                      .tag = j->job->query_tag};
-        j->conn->wh->ops->build(job_op(j), &j->build);
+        j->wh->ops->build(job_op(j), &j->build);
         return FLOW_WAIT;
     }
     if (f->rc) {
         return ended(f, STAGE_BUILD);
     }
     j->facts = j->op.facts;
+    if (j->wh->ops->cls == WH_CLASS_BY_BINDING) { /* its record is its publication */
+        j->outcome = KILN__OUTCOME__OUTCOME_SUCCEEDED;
+        return flow_goto(f, REPORT);
+    }
     return flow_goto(f, GRANT);
 }
 
@@ -78,17 +82,7 @@ static enum flow_next step_grant(struct flow *f)
         j->grant_req.rows = j->facts.rows;
         j->grant_req.bytes = j->facts.bytes;
         j->grant_req.data_as_of_us = j->facts.data_as_of_us;
-        Kiln__Column **list = arena_zalloc(&f->arena, (j->facts.columns.n + 1) * sizeof(*list));
-        for (size_t i = 0; i < j->facts.columns.n; i++) {
-            list[i] = arena_alloc(&f->arena, sizeof(**list));
-            kiln__column__init(list[i]);
-            list[i]->name = bus_str(j->facts.columns.items[i].name);
-            list[i]->type = bus_str(j->facts.columns.items[i].data_type);
-            list[i]->element_type = bus_str(j->facts.columns.items[i].element_type);
-            list[i]->nullable = j->facts.columns.items[i].nullable;
-        }
-        j->grant_req.columns = list;
-        j->grant_req.n_columns = j->facts.columns.n;
+        job_columns(j, &j->facts.columns, &j->grant_req.columns, &j->grant_req.n_columns);
         j->call = (struct bus_call){.kind = BUS_REQUEST_GRANT,
                                     .request = &j->grant_req.base,
                                     .timeout = MS(60000),
@@ -113,7 +107,7 @@ static enum flow_next step_swap(struct flow *f)
                                          .rows = (int64_t)j->facts.rows,
                                          .data_as_of_us = j->facts.data_as_of_us,
                                          .take_over = j->job->allow_take_over};
-        j->conn->wh->ops->swap(job_op(j), &j->publish);
+        j->wh->ops->swap(job_op(j), &j->publish);
         return FLOW_WAIT;
     }
     builder_see_token(j->b, j->op.facts.fence.claim);
@@ -127,9 +121,9 @@ static enum flow_next step_swap(struct flow *f)
 static enum flow_next step_discard(struct flow *f)
 {
     struct flow_job *j = job_of(f);
-    if (f->entered && j->conn) {
+    if (f->entered && j->wh) {
         j->stage = "discard";
-        j->conn->wh->ops->discard(job_op(j), &j->table, &j->job->token, 1);
+        j->wh->ops->discard(job_op(j), &j->table, &j->job->token, 1);
         return FLOW_WAIT;
     }
     return flow_goto(
@@ -149,8 +143,8 @@ static enum flow_next step_end(struct flow *f)
 }
 
 static const struct flow_step steps[] = {
-    [CONNECT] = {"CONNECT", step_connect, FLOW_TO(BUILD) | FLOW_TO(REPORT), 30000, cancel_call,
-                 "the connection's settings", false},
+    [CONNECT] = {"CONNECT", step_connect, FLOW_TO(CONNECT) | FLOW_TO(BUILD) | FLOW_TO(REPORT),
+                 30000, job_cancel_connect, "the connection's settings", false},
     [BUILD] = {"BUILD", step_build, FLOW_TO(GRANT) | FLOW_TO(DISCARD) | FLOW_TO(REPORT), 0,
                job_cancel_op, "CTAS into staging, count, describe, ANALYZE", false},
     [GRANT] = {"GRANT", step_grant, FLOW_TO(SWAP) | FLOW_TO(DISCARD) | FLOW_TO(REPORT), 0,

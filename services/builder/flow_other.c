@@ -6,7 +6,7 @@ enum { CONNECT, WORK, REPORT, END };
 
 static enum flow_next step_connect(struct flow *f)
 {
-    return job_connect(f, WORK, REPORT);
+    return job_connect(f, CONNECT, WORK, REPORT);
 }
 
 static enum flow_next finish_work(struct flow *f)
@@ -30,7 +30,7 @@ static enum flow_next step_resolve(struct flow *f)
         return finish_work(f);
     }
     j->stage = "resolve";
-    j->conn->wh->ops->resolve(job_op(j), &j->table, j->job->token);
+    j->wh->ops->resolve(job_op(j), &j->table, j->job->token);
     return FLOW_WAIT;
 }
 
@@ -41,7 +41,7 @@ static enum flow_next step_drop(struct flow *f)
         return finish_work(f);
     }
     j->stage = "drop";
-    j->conn->wh->ops->drop(job_op(j), &j->table, j->job->token);
+    j->wh->ops->drop(job_op(j), &j->table, j->job->token);
     return FLOW_WAIT;
 }
 
@@ -56,8 +56,10 @@ static enum flow_next step_sweep(struct flow *f)
                                  .n_schemas = j->job->n_schemas,
                                  .live = j->job->live_tokens,
                                  .n_live = j->job->n_live_tokens,
-                                 .older_than_us = (int64_t)j->job->older_than_us};
-    j->conn->wh->ops->sweep(job_op(j), &j->sweep);
+                                 .older_than_us = (int64_t)j->job->older_than_us,
+                                 .generations = (const char *const *)j->job->keep_generations,
+                                 .n_generations = j->job->n_keep_generations};
+    j->wh->ops->sweep(job_op(j), &j->sweep);
     return FLOW_WAIT;
 }
 
@@ -72,14 +74,9 @@ static enum flow_next step_end(struct flow *f)
     return FLOW_END;
 }
 
-static void cancel_call(struct flow *f)
-{
-    bus_call_cancel(&job_of(f)->call);
-}
-
 static const struct flow_step resolve_steps[] = {
-    [CONNECT] = {"CONNECT", step_connect, FLOW_TO(WORK) | FLOW_TO(REPORT), 30000, cancel_call,
-                 "the connection's settings", false},
+    [CONNECT] = {"CONNECT", step_connect, FLOW_TO(CONNECT) | FLOW_TO(WORK) | FLOW_TO(REPORT), 30000,
+                 job_cancel_connect, "the connection's settings", false},
     [WORK] = {"RESOLVE", step_resolve, FLOW_TO(REPORT), 0, job_cancel_op,
               "raise the fence, read what is published", false},
     [REPORT] = {"REPORT", step_report, FLOW_TO(END), 0, NULL, "FinishJob until it is recorded",
@@ -87,8 +84,8 @@ static const struct flow_step resolve_steps[] = {
     [END] = {"END", step_end, 0, 0, NULL, "", false},
 };
 static const struct flow_step drop_steps[] = {
-    [CONNECT] = {"CONNECT", step_connect, FLOW_TO(WORK) | FLOW_TO(REPORT), 30000, cancel_call,
-                 "the connection's settings", false},
+    [CONNECT] = {"CONNECT", step_connect, FLOW_TO(CONNECT) | FLOW_TO(WORK) | FLOW_TO(REPORT), 30000,
+                 job_cancel_connect, "the connection's settings", false},
     [WORK] = {"DROP", step_drop, FLOW_TO(REPORT), 0, job_cancel_op,
               "fenced like a swap; gone already is success", false},
     [REPORT] = {"REPORT", step_report, FLOW_TO(END), 0, NULL, "FinishJob until it is recorded",
@@ -96,8 +93,8 @@ static const struct flow_step drop_steps[] = {
     [END] = {"END", step_end, 0, 0, NULL, "", false},
 };
 static const struct flow_step sweep_steps[] = {
-    [CONNECT] = {"CONNECT", step_connect, FLOW_TO(WORK) | FLOW_TO(REPORT), 30000, cancel_call,
-                 "the connection's settings", false},
+    [CONNECT] = {"CONNECT", step_connect, FLOW_TO(CONNECT) | FLOW_TO(WORK) | FLOW_TO(REPORT), 30000,
+                 job_cancel_connect, "the connection's settings", false},
     [WORK] = {"SWEEP", step_sweep, FLOW_TO(REPORT), 0, job_cancel_op,
               "staging tables without a live attempt", false},
     [REPORT] = {"REPORT", step_report, FLOW_TO(END), 0, NULL, "FinishJob until it is recorded",

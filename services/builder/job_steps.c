@@ -1,4 +1,4 @@
-/* What all job flows share: connecting, reporting, stopping, ending. */
+/* What all job flows share: operations, reporting, stopping, ending. */
 #include "common/log/log.h"
 #include "services/builder/builder.h"
 #include "services/builder/core/outcome.h"
@@ -6,53 +6,6 @@
 struct flow_job *job_of(struct flow *f)
 {
     return container_of(f, struct flow_job, flow);
-}
-
-/* ---- connecting ---- */
-static void on_connection(struct bus_call *c)
-{
-    struct flow_job *j = c->data;
-    int rc = c->rc;
-    struct err e = c->err;
-    if (rc == 0) {
-        Kiln__GetConnectionRep *rep =
-            bus_unpack(&kiln__get_connection_rep__descriptor, &j->flow.arena, c->reply, &e);
-        rc = rep ? builder_conn_make(j->b, j->job->environment, j->job->target->connection, rep,
-                                     &j->conn, &e)
-                 : e.code;
-    }
-    flow_resume(&j->flow, rc, &e);
-}
-
-enum flow_next job_connect(struct flow *f, unsigned next, unsigned end)
-{
-    struct flow_job *j = job_of(f);
-    if (f->entered) {
-        j->conn = builder_conn_find(j->b, j->job->environment, j->job->target->connection,
-                                    j->job->config_epoch);
-        if (j->conn) {
-            return flow_goto(f, next);
-        }
-        kiln__get_connection_req__init(&j->connection_req);
-        j->connection_req.environment = j->job->environment;
-        j->connection_req.name = j->job->target->connection;
-        j->call = (struct bus_call){.kind = BUS_GET_CONNECTION,
-                                    .request = &j->connection_req.base,
-                                    .done = on_connection,
-                                    .data = j};
-        int rc = bus_call_start(j->b->bus, &j->call);
-        if (rc == 0) {
-            return FLOW_WAIT;
-        }
-        f->rc = rc;
-    }
-    if (f->rc) {
-        j->error = f->err;
-        j->error.code = f->rc;
-        j->outcome = j->stop ? KILN__OUTCOME__OUTCOME_CANCELLED : KILN__OUTCOME__OUTCOME_FAILED;
-        return flow_goto(f, end);
-    }
-    return flow_goto(f, next);
 }
 
 /* ---- operations ---- */
@@ -71,8 +24,7 @@ void job_cancel_op(struct flow *f)
 
 struct wh_op *job_op(struct flow_job *j)
 {
-    j->op =
-        (struct wh_op){.wh = j->conn->wh, .arena = &j->flow.arena, .data = j, .done = job_on_op};
+    j->op = (struct wh_op){.wh = j->wh, .arena = &j->flow.arena, .data = j, .done = job_on_op};
     j->op_running = true;
     return &j->op;
 }
@@ -90,9 +42,8 @@ enum flow_next job_failed(struct flow *f, unsigned report, Kiln__Outcome outcome
 }
 
 /* ---- reporting ---- */
-static void fill_columns(struct flow_job *j)
+void job_columns(struct flow_job *j, const struct wh_columns *in, Kiln__Column ***out, size_t *n)
 {
-    const struct wh_columns *in = &j->facts.columns;
     Kiln__Column **list = arena_zalloc(&j->flow.arena, (in->n + 1) * sizeof(*list));
     for (size_t i = 0; i < in->n; i++) {
         list[i] = arena_alloc(&j->flow.arena, sizeof(**list));
@@ -102,21 +53,20 @@ static void fill_columns(struct flow_job *j)
         list[i]->element_type = bus_str(in->items[i].element_type);
         list[i]->nullable = in->items[i].nullable;
     }
-    j->finish_req.columns = list;
-    j->finish_req.n_columns = in->n;
+    *out = list;
+    *n = in->n;
 }
 
 static void fill_report(struct flow_job *j)
 {
     Kiln__FinishJobReq *q = &j->finish_req;
-    kiln__finish_job_req__init(q);
     q->token = j->job->token;
     q->outcome = j->outcome;
     q->rows = j->facts.rows;
     q->bytes = j->facts.bytes;
     q->data_as_of_us = j->facts.data_as_of_us;
     q->took_ms = (uint32_t)ms_sub(loop_now(j->b->loop), j->started).v;
-    fill_columns(j);
+    job_columns(j, &j->facts.columns, &q->columns, &q->n_columns);
     if (j->error.code) {
         kiln__job_error__init(&j->finish_error);
         j->finish_error.code = j->error.code;
@@ -173,6 +123,11 @@ enum flow_next job_report(struct flow *f, unsigned end)
 }
 
 /* ---- life of a job ---- */
+static bool is_question(Kiln__JobKind kind)
+{
+    return kind == KILN__JOB_KIND__JOB_DESCRIBE || kind == KILN__JOB_KIND__JOB_PROBE;
+}
+
 static void on_end(struct flow *f)
 {
     struct flow_job *j = job_of(f);
@@ -189,7 +144,8 @@ static void on_end(struct flow *f)
              log_q(j->error.code ? err_text(&j->error) : ""));
     list_del(&j->link);
     builder_conn_put(b, j->conn);
-    builder_job_ended(b);
+    sandbox_put(j->box);
+    builder_job_ended(b, is_question(j->job->kind));
     free(j);
 }
 
@@ -204,6 +160,10 @@ static const struct flow_type *type_of(Kiln__JobKind kind)
         return &flow_drop_type;
     case KILN__JOB_KIND__JOB_SWEEP:
         return &flow_sweep_type;
+    case KILN__JOB_KIND__JOB_DESCRIBE:
+        return &flow_describe_type;
+    case KILN__JOB_KIND__JOB_PROBE:
+        return &flow_probe_type;
     default:
         return NULL;
     }
@@ -222,7 +182,8 @@ void flow_job_start(struct builder *b, const Kiln__Job *job)
     j->started = loop_now(b->loop);
     j->stage = "connect";
     list_add_tail(&b->jobs, &j->link);
-    b->running++;
+    *(is_question(job->kind) ? &b->asking : &b->running) += 1;
+    kiln__finish_job_req__init(&j->finish_req);
     snprintf(j->flow.id, sizeof(j->flow.id), "%llu/%llu", (unsigned long long)job->job,
              (unsigned long long)job->token);
     j->flow.on_end = on_end;

@@ -28,6 +28,7 @@ static void on_hello(struct bus_call *c)
         b->lease_ms = rep->lease_ms;
         b->renewed = loop_now(b->loop);
         health_set(b->service, "planner", true, true, "");
+        builder_duck_hello(b);
         log_info("builder.hello", "term=%llu lease_ms=%u", (unsigned long long)rep->term,
                  rep->lease_ms);
     } else {
@@ -61,8 +62,9 @@ static void hello(struct builder *b)
 /* ---- pull ---- */
 static void on_pulled(struct bus_call *c)
 {
-    struct builder *b = c->data;
-    b->pulling = false;
+    struct builder_pull *p = c->data;
+    struct builder *b = p->b;
+    p->is_out = false;
     if (c->rc) {
         if (c->rc != ERR_CANCELLED && c->rc != ERR_SHUTDOWN) {
             log_debug("builder.pull", "rc=%s text=%s", err_code_name(c->rc),
@@ -88,26 +90,37 @@ static void on_pulled(struct bus_call *c)
     loop_timer_start(&b->retry_timer, MS(c->rc ? RETRY_MS : 0));
 }
 
-static void pull(struct builder *b)
+static void pull(struct builder *b, struct builder_pull *p, unsigned slots)
 {
-    b->pulling = true;
-    kiln__pull_job_req__init(&b->pull_req);
-    b->pull_req.free_slots = (uint32_t)b->set->slots - b->running;
-    b->pull_req.hold_ms = HOLD_MS;
-    b->pull_req.connections = b->connections;
-    b->pull_req.n_connections = b->n_connections;
-    b->pull_call = (struct bus_call){
-        .kind = BUS_PULL_JOB, .request = &b->pull_req.base, .done = on_pulled, .data = b};
-    if (bus_call_start(b->bus, &b->pull_call)) {
-        b->pulling = false;
+    if (p->is_out) {
+        return;
+    }
+    p->b = b;
+    p->is_out = true;
+    kiln__pull_job_req__init(&p->req);
+    p->req.free_slots = slots;
+    p->req.hold_ms = HOLD_MS;
+    p->req.connections = b->connections;
+    p->req.n_connections = b->n_connections;
+    p->req.root_ids = &b->root_id;
+    p->req.n_root_ids = b->root.held;
+    p->call = (struct bus_call){
+        .kind = BUS_PULL_JOB, .request = &p->req.base, .done = on_pulled, .data = p};
+    if (bus_call_start(b->bus, &p->call)) {
+        p->is_out = false;
         loop_timer_start(&b->retry_timer, MS(RETRY_MS));
     }
+}
+
+static bool at_rest(const struct builder *b)
+{
+    return b->running + b->asking == 0 && !b->jobs_pull.is_out && !b->asks_pull.is_out;
 }
 
 void builder_go(struct builder *b)
 {
     if (b->draining) {
-        if (b->running == 0 && !b->pulling && b->drained) {
+        if (at_rest(b) && b->drained) {
             void (*drained)(void *data) = b->drained;
             b->drained = NULL;
             drained(b->drained_data);
@@ -115,23 +128,26 @@ void builder_go(struct builder *b)
         return;
     }
     if (!b->said_hello) {
-        if (!b->hello_out && !b->pulling) {
+        if (!b->hello_out && !b->jobs_pull.is_out && !b->asks_pull.is_out) {
             hello(b);
         }
         return;
     }
-    if (!b->pulling && b->running < (unsigned)b->set->slots) {
-        pull(b);
+    if (b->root.asked) {
+        return; /* its answer comes here again */
+    }
+    if (b->running < (unsigned)b->set->slots) {
+        pull(b, &b->jobs_pull, (unsigned)b->set->slots - b->running);
+    }
+    if (b->root.held && b->asking == 0) {
+        pull(b, &b->asks_pull, 0);
     }
 }
 
-void builder_job_ended(struct builder *b)
+void builder_job_ended(struct builder *b, bool was_question)
 {
-    b->running--;
-    if (b->pulling && !b->draining) {
-        return; /* the held pull asked for fewer slots; its answer or its end asks again */
-    }
-    builder_go(b);
+    *(was_question ? &b->asking : &b->running) -= 1;
+    builder_go(b); /* a held pull that asked for fewer slots asks again by its answer or its end */
 }
 
 /* ---- renew ---- */
@@ -191,8 +207,9 @@ static void give_up_silent(struct builder *b)
 static void renew(struct builder *b)
 {
     b->renewing = true;
-    b->progress = xcalloc(b->running, sizeof(*b->progress));
-    b->progress_list = xcalloc(b->running, sizeof(*b->progress_list));
+    size_t n_jobs = b->running + b->asking;
+    b->progress = xcalloc(n_jobs, sizeof(*b->progress));
+    b->progress_list = xcalloc(n_jobs, sizeof(*b->progress_list));
     size_t n = 0;
     list_for_each (it, &b->jobs) {
         struct flow_job *j = list_entry(it, struct flow_job, link);
@@ -230,7 +247,7 @@ static void renew(struct builder *b)
 void builder_renew_due(struct loop_timer *t)
 {
     struct builder *b = t->data;
-    if (b->running > 0) {
+    if (b->running + b->asking > 0) {
         give_up_silent(b);
         if (!b->renewing) {
             renew(b);

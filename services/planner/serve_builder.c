@@ -253,11 +253,12 @@ void held_pulls_fail(struct planner *p)
 }
 
 /* The same builder asking again ends its older question: one held pull per builder is enough. */
-static void drop_older_pull(struct planner *p, const struct bus_request *r)
+static void drop_older_pull(struct planner *p, const struct bus_request *r, bool for_asks)
 {
     list_for_each (it, &p->held) {
         struct held_pull *h = list_entry(it, struct held_pull, link);
-        if (strcmp(h->r->instance, r->instance) == 0) {
+        bool same = (h->q->free_slots == 0) == for_asks; /* one for jobs, one for questions */
+        if (same && strcmp(h->r->instance, r->instance) == 0) {
             Kiln__PullJobRep rep = KILN__PULL_JOB_REP__INIT;
             coord_pull_over(p->coord, h->r->request_id);
             bus_reply(h->r, &rep.base);
@@ -272,7 +273,7 @@ static void pull(struct planner *p, struct bus_request *r)
     if (!q) {
         return;
     }
-    drop_older_pull(p, r);
+    drop_older_pull(p, r, q->free_slots == 0);
     bool at_once = q->hold_ms == 0;
     if (pull_try(p, r, q, at_once)) {
         return;

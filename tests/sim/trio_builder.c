@@ -15,7 +15,10 @@ void builder_make(struct proc *p)
                                      .bus_key = "",
                                      .health_listen = "",
                                      .slots = p->slots,
-                                     .connections = ""};
+                                     .connections = "",
+                                     .package_store = "",
+                                     .generation_root = "",
+                                     .state_dir = ""};
     const struct service_state is = {.parts = d->parts,
                                      .n_parts = d->n_parts,
                                      .settings = set,
@@ -26,5 +29,5 @@ void builder_make(struct proc *p)
 bool builder_is_idle(const struct proc *p)
 {
     const struct builder *b = p->service ? service_state(p->service) : NULL;
-    return b && b->running == 0;
+    return b && b->running + b->asking == 0;
 }

@@ -188,11 +188,26 @@ static struct sha256 version_of(const struct intake *in)
     return sha256_finish(run);
 }
 
+/* DuckDB reads files: small ones go there as well. */
+static int spill_small(struct intake *in, struct intake_file *f, struct err *e)
+{
+    int rc = spill_open(&f->spill, in->arena, in->lim.package_store, e);
+    rc = rc < 0 ? rc : spill_write(&f->spill, f->content, e);
+    rc = rc < 0 ? rc : spill_sync(&f->spill, e);
+    f->content = SLICE_NONE;
+    return rc;
+}
+
 static int keep_spilled(struct intake *in, struct err *e)
 {
     for (size_t i = 0; i < in->n; i++) {
         struct intake_file *f = &in->files[i];
-        int rc = f->spill.temp
+        bool is_data = package_is_data(slice_of(f->path)) && in->lim.package_store;
+        int rc = is_data && !f->spill.temp ? spill_small(in, f, e) : 0;
+        if (rc < 0) {
+            return rc;
+        }
+        rc = f->spill.temp
                      ? spill_keep(&f->spill, in->arena, in->lim.package_store, &f->sha256, e)
                      : 0;
         if (rc < 0) {

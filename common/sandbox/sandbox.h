@@ -1,0 +1,54 @@
+/* A package's own DuckDB in this process: its data files laid out in a private directory, one
+ * instance over them, shared by all loops; opened on first use, closed when nobody has used it for
+ * a while (decisions 2.1, protocol.md 14). The main loop, unless it says so. */
+#pragma once
+#include "common/warehouse/wh_duckdb.h"
+
+struct sandbox_conf {
+    const char *package_store; /* data files by content hash, shared by all hosts; absolute */
+    const char *dir; /* this process's own: layouts, spilled data, and the empty working directory;
+                        absolute; emptied at the start */
+    const char *generation_root; /* absolute; NULL or "": nothing is built or bound here */
+    uint64_t memory_bytes;       /* for all instances together; 0: half of the machine's */
+    uint64_t spill_bytes;        /* an instance's temporary files */
+    unsigned threads;            /* statements at once, and DuckDB's own; 0: the number of cores */
+    struct ms idle;              /* closed after this without use; 0: 5 min */
+};
+struct sandboxes;
+/* Blocking, at the start of the process, before any thread: the working directory changes.
+ * ERR_CONF, ERR_IO. */
+int sandboxes_new(struct loop *l, const struct sandbox_conf *c, struct sandboxes **out,
+                  struct err *e) MUST_USE;
+/* Fence rows and manifests carry it; before the first sandbox_get. */
+void sandboxes_installation(struct sandboxes *s, const struct uuid *installation);
+/* All were put back; done comes when every instance is closed and no thread is left. */
+void sandboxes_close(struct sandboxes *s, void (*done)(void *data), void *data);
+void sandboxes_free(struct sandboxes *s);
+
+struct sandbox_file {
+    const char *path; /* relative, checked when the package was taken in */
+    uint64_t bytes;
+    struct sha256 sha256;
+};
+struct sandbox; /* counted */
+struct sandbox_get {
+    const char *digest;               /* the package's identity: the folder of its generations */
+    const char *version;              /* of its files: 64 hex digits */
+    const struct sandbox_file *files; /* data files; must stay until done */
+    size_t n_files;
+    void (*done)(struct sandbox_get *q); /* later, once */
+    void *data;
+    int rc;
+    struct err err;
+    struct sandbox *box; /* the caller's reference; sandbox_put */
+    struct list link;
+    struct loop_task task;
+};
+/* ERR_CONF (a file is not in the package store, settings that DuckDB refuses), ERR_IO. */
+void sandbox_get_start(struct sandboxes *s, struct sandbox_get *q);
+struct sandbox *sandbox_ref(struct sandbox *b);
+void sandbox_put(struct sandbox *b); /* NULL is fine */
+/* The main loop's handle, as long as the sandbox is held; wh_duckdb_share makes others. */
+struct wh *sandbox_wh(const struct sandbox *b);
+/* Name of a package's folder under the generation root; in the arena. */
+char *sandbox_dataset(struct arena *a, const char *digest) MUST_USE;

@@ -71,14 +71,21 @@ static uint64_t half_of_memory(void)
     return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : UINT64_C(1) << 30;
 }
 
+/* The working directory changes: what is relative is so to the one of now. */
+static char *absolute(const char *path)
+{
+    auto_free char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    return here ? xasprintf("%s/%s", here, path) : xstrdup(path);
+}
+
 int sandboxes_new(struct loop *l, const struct sandbox_conf *c, struct sandboxes **out,
                   struct err *e)
 {
     struct sandboxes *s = xcalloc(1, sizeof(*s));
     s->loop = l;
-    s->package_store = xstrdup(c->package_store);
-    s->dir = xstrdup(c->dir);
-    s->root = c->generation_root && c->generation_root[0] ? xstrdup(c->generation_root) : NULL;
+    s->package_store = absolute(c->package_store);
+    s->dir = absolute(c->dir);
+    s->root = c->generation_root && c->generation_root[0] ? absolute(c->generation_root) : NULL;
     s->memory_bytes = c->memory_bytes ? c->memory_bytes : half_of_memory();
     s->spill_bytes = c->spill_bytes ? c->spill_bytes : SPILL_BYTES;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);

@@ -14,7 +14,7 @@ static void ask_end(struct ask *k, int rc, const char *sqlstate, const char *tex
     op->impl = NULL;
     list_del(&k->link);
     loop_timer_stop(&k->deadline);
-    loop_task_cancel(&k->cancel);
+    loop_task_cancel(&k->end);
     arena_fini(&k->arena);
     free(k);
     op->done(op);
@@ -29,16 +29,25 @@ static void on_deadline(struct loop_timer *t)
                        "generation root has asked for work; start one");
 }
 
-static void on_cancel(struct loop_task *t)
+static void on_end(struct loop_task *t)
 {
-    ask_end(t->data, ERR_CANCELLED, "", "cancelled");
+    struct ask *k = t->data;
+    ask_end(k, k->answered ? 0 : ERR_CANCELLED, "", "cancelled");
+}
+
+void ask_answer(struct ask *k)
+{
+    k->answered = k->given = true;
+    k->lease_until = MS_NONE;
+    loop_defer(k->wh->p->loop, &k->end);
 }
 
 void ask_cancel(struct wh_op *op)
 {
     struct ask *k = op->impl;
     if (k) {
-        loop_defer(k->wh->p->loop, &k->cancel);
+        k->answered = false;
+        loop_defer(k->wh->p->loop, &k->end);
     }
 }
 
@@ -64,7 +73,7 @@ struct ask *ask_new(struct wh_op *op, Kiln__JobKind kind)
     k->target.warehouse = k->wh->digest;
     k->job->target = &k->target;
     loop_timer_init(&k->deadline, p->loop, on_deadline, k);
-    loop_task_init(&k->cancel, on_cancel, k);
+    loop_task_init(&k->end, on_end, k);
     list_add_tail(&p->asks, &k->link);
     loop_timer_start(&k->deadline, op->timeout.v ? op->timeout : MS(ASK_MS));
     loop_defer(p->loop, &p->pull_task);

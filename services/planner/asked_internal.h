@@ -19,7 +19,9 @@ struct ask {
     struct arena arena;
     Kiln__Job *job;
     Kiln__Target target;
-    size_t n; /* of tables asked about */
+    size_t n;      /* of tables asked about */
+    size_t *asked; /* probe: which of them each of the job's is */
+    bool answered; /* without a builder: ends on the next turn */
     /* The answer into the operation's facts; ERR_INTERNAL when it does not fit. */
     int (*take)(struct ask *k, const Kiln__FinishJobReq *q);
     bool given; /* to a builder */
@@ -28,9 +30,10 @@ struct ask {
     uint8_t pull_request[16];
     struct ms lease_until;
     struct loop_timer deadline;
-    struct loop_task cancel;
+    struct loop_task end; /* cancelled, or answered */
 };
 struct asked_wh *asked_of(const struct wh *wh);
 /* Queued; done comes later. The caller fills in the job in the same turn. */
 struct ask *ask_new(struct wh_op *op, Kiln__JobKind kind);
+void ask_answer(struct ask *k); /* there is nothing to ask: it ends on the next turn */
 void ask_cancel(struct wh_op *op);

@@ -49,30 +49,39 @@ static int take_sql(struct ask *k, const Kiln__FinishJobReq *q)
     return 0;
 }
 
-static int take_probe(struct ask *k, const Kiln__FinishJobReq *q)
+/* What every name of a package's DuckDB has in common: it holds nothing by itself. */
+static void make_relations(struct ask *k, const struct wh_table *tables)
 {
     struct arena *a = k->op->arena;
     struct wh_facts *f = &k->op->facts;
-    if (q->n_fences != k->n) {
-        return ERR_INTERNAL;
-    }
     f->n_relations = k->n;
     f->relations = arena_zalloc(a, (k->n + 1) * sizeof(*f->relations));
     for (size_t i = 0; i < k->n; i++) {
-        const Kiln__FenceState *s = q->fences[i];
         f->relations[i] =
-            (struct wh_relation){.name = {"main", arena_strdup(a, k->job->probes[i]->name)},
+            (struct wh_relation){.name = {"main", arena_strdup(a, tables[i].name.table)},
                                  .schema_exists = true,
-                                 .schema_writable = true,
-                                 .fence = {.exists = s->generation[0] != '\0',
-                                           .owner = *bus_installation(k->wh->p->bus),
-                                           .claim = s->claim,
-                                           .published = s->published,
-                                           .generation = arena_strdup(a, s->generation),
-                                           .build_id = arena_strdup(a, s->build_id),
-                                           .rows = (int64_t)s->row_count,
-                                           .data_as_of_us = s->data_as_of_us,
-                                           .still_there = s->still_there}};
+                                 .schema_writable = true};
+    }
+}
+
+static int take_probe(struct ask *k, const Kiln__FinishJobReq *q)
+{
+    struct arena *a = k->op->arena;
+    if (q->n_fences != k->job->n_probes) {
+        return ERR_INTERNAL;
+    }
+    for (size_t i = 0; i < q->n_fences; i++) {
+        const Kiln__FenceState *s = q->fences[i];
+        k->op->facts.relations[k->asked[i]].fence =
+            (struct wh_fence){.exists = s->generation[0] != '\0',
+                              .owner = *bus_installation(k->wh->p->bus),
+                              .claim = s->claim,
+                              .published = s->published,
+                              .generation = arena_strdup(a, s->generation),
+                              .build_id = arena_strdup(a, s->build_id),
+                              .rows = (int64_t)s->row_count,
+                              .data_as_of_us = s->data_as_of_us,
+                              .still_there = s->still_there};
     }
     return 0;
 }
@@ -111,19 +120,29 @@ static void ask_sql(struct wh_op *op, const char *sql)
     k->job->describe = d;
 }
 
+/* Names without a recorded result are no question. */
 static void ask_probe(struct wh_op *op, const struct wh_table *tables, size_t n)
 {
     struct ask *k = ask_new(op, KILN__JOB_KIND__JOB_PROBE);
     k->take = take_probe;
     k->n = n;
+    make_relations(k, tables);
+    k->asked = arena_zalloc(&k->arena, (n + 1) * sizeof(*k->asked));
     k->job->probes = arena_zalloc(&k->arena, (n + 1) * sizeof(*k->job->probes));
     for (size_t i = 0; i < n; i++) {
+        if (!tables[i].generation || !tables[i].generation[0]) {
+            continue;
+        }
         Kiln__Input *m = arena_alloc(&k->arena, sizeof(*m));
         kiln__input__init(m);
         m->name = arena_strdup(&k->arena, tables[i].name.table);
-        m->generation = arena_strdup(&k->arena, bus_str(tables[i].generation));
+        m->generation = arena_strdup(&k->arena, tables[i].generation);
         m->build_id = arena_strdup(&k->arena, bus_str(tables[i].build_id));
+        k->asked[k->job->n_probes] = i;
         k->job->probes[k->job->n_probes++] = m;
+    }
+    if (k->job->n_probes == 0) {
+        ask_answer(k);
     }
 }
 

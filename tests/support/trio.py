@@ -169,7 +169,8 @@ class Trio:
                         "KILN_LOG_FORMAT": "text", "KILN_LEASE": lease, "KILN_SWEEP_EVERY": sweep_every, "KILN_SWEEP_AGE": sweep_age,
                         "KILN_WEBHOOK_SECRET": secret, "http_proxy": None, **(env or {})}
             self.logs = self.dir / "log"
-            self.logs.mkdir()
+            for made in ("log", "packages.store", "generations"):
+                (self.dir / made).mkdir()
             for i, call in enumerate(calls, 1):
                 name = "planner" if i == 1 else f"planner-{i}"
                 self._add(name, ["kiln-planner", "--instance", f"planner-{i}", "--webhook-listen", f"127.0.0.1:{self._port(name)}",
@@ -177,7 +178,8 @@ class Trio:
                                  "--bus-event", f"ipc://{self.dir}/event{'' if i == 1 else i}"], planner_env)
             for i in range(1, builders + 1):
                 self._add(f"builder-{i}", ["kiln-builder", "--instance", f"builder-{i}", "--health-listen",
-                                           f"127.0.0.1:{self._port(f'builder-{i}')}"], builder_env)
+                                           f"127.0.0.1:{self._port(f'builder-{i}')}", "--package-store", self.dir / "packages.store",
+                                           "--generation-root", self.dir / "generations", "--state-dir", self.dir / f"builder-{i}"], builder_env)
             for i in range(1, gateways + 1):
                 self._add(f"gateway-{i}", ["kiln-gateway", "--instance", f"gateway-{i}", "--listen", f"127.0.0.1:{self._port(f'gateway-{i}')}",
                                            "--state-dir", self.dir / f"gateway-{i}"], gateway_env)
@@ -288,7 +290,7 @@ class Trio:
         for path, text in with_manifest(name, files).items():
             file = where / path
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
+            file.write_bytes(text if isinstance(text, bytes) else text.encode())
         return where
 
     def _config(self, connections):

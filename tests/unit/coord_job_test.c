@@ -316,7 +316,7 @@ static size_t pull_reaching(const char *name, const char *const *connections, si
                             struct coord_lease *out)
 {
     struct coord_builder b = builder(name, name[1], (uint8_t)++f.pulls);
-    b.reach = (struct coord_reach){connections, n};
+    b.reach = (struct coord_reach){connections, n, false};
     size_t got = coord_pull(f.c, f.now, &b, 1, out, &f.o);
     fx_commit(&f);
     return got;

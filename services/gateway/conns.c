@@ -2,6 +2,7 @@
  * the config epoch grew. While the planner is away the old one goes on being used. */
 #include "services/gateway/conns.h"
 #include "common/log/log.h"
+#include "services/gateway/boxes.h"
 
 struct conn_wait {
     struct list link;
@@ -35,7 +36,7 @@ struct wh_closing {
 static void close_if_over(struct gw_worker *w)
 {
     void (*closed)(struct gw_worker * w) = w->conns->closed;
-    if (!closed || w->conns->n_closing > 0) {
+    if (!closed || w->conns->n_closing > 0 || w->boxes) {
         return;
     }
     map_fini(&w->conns->by_key);
@@ -214,6 +215,10 @@ static void ask_planner(struct gw_worker *w, struct gw_conn_get *q, const char *
 
 void gw_conn_get_start(struct gw_worker *w, struct gw_conn_get *q)
 {
+    if (q->package && strcmp(q->name, "duckdb") == 0) {
+        gw_boxes_get(w, q);
+        return;
+    }
     char key[600];
     snprintf(key, sizeof(key), "%s/%s", q->environment, q->name);
     struct conn_wait *wait = xcalloc(1, sizeof(*wait));
@@ -232,6 +237,9 @@ void gw_conn_get_start(struct gw_worker *w, struct gw_conn_get *q)
 
 void gw_conn_put(struct gw_worker *w, struct wh *wh)
 {
+    if (gw_boxes_put(w, wh)) {
+        return;
+    }
     struct gw_conn *c = map_get_u64(&w->conns->by_wh, (uint64_t)(uintptr_t)wh);
     must(c != NULL && c->users > 0);
     if (--c->users == 0 && c->stale) {
@@ -245,6 +253,12 @@ void gw_conns_open(struct gw_worker *w)
     map_init(&w->conns->by_key);
     map_init(&w->conns->by_wh);
     map_init(&w->conns->asking);
+    w->boxes = gw_boxes_new(w);
+}
+
+static void on_boxes_closed(struct gw_worker *w)
+{
+    close_if_over(w);
 }
 
 void gw_conns_close(struct gw_worker *w, void (*closed)(struct gw_worker *w))
@@ -255,5 +269,5 @@ void gw_conns_close(struct gw_worker *w, void (*closed)(struct gw_worker *w))
         conn_free(w, c);
     }
     w->conns->closed = closed;
-    close_if_over(w);
+    gw_boxes_close(w, on_boxes_closed);
 }

@@ -1,7 +1,7 @@
 /* The gateway's parts, in start order. */
 #include "common/log/log.h"
+#include "services/gateway/boxes.h"
 #include "services/gateway/gateway_parts.h"
-#include "services/gateway/port.h"
 
 enum { MAX_CONNECTIONS = 1024 };
 
@@ -234,9 +234,13 @@ static void http_close(struct service *s)
 }
 
 static const struct service_part parts[] = {
-    {"base", base_start, base_close},          {"compiler", compiler_start, compiler_close},
-    {"bus", bus_start, bus_part_close},        {"binder", gw_binder_start, gw_binder_close},
-    {"workers", workers_start, workers_close}, {"http", http_start, http_close},
+    {"base", base_start, base_close},
+    {"compiler", compiler_start, compiler_close},
+    {"bus", bus_start, bus_part_close},
+    {"duckdb", gw_duck_start, gw_duck_close},
+    {"binder", gw_binder_start, gw_binder_close},
+    {"workers", workers_start, workers_close},
+    {"http", http_start, http_close},
 };
 static const struct service_desc desc = {
     .name = "gateway",

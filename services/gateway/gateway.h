@@ -21,9 +21,11 @@ struct gw_settings { /* conf.c has the table */
     const char *instance; /* "gateway-1" */
     const char *listen;   /* HTTP address: "127.0.0.1:4000" or "unix:/path" */
     bool trusted_network; /* off loopback is allowed without TLS and a key (decisions 3.7) */
-    const char *planner_call, *planner_event; /* bus URLs */
-    const char *redis;                        /* "unix:/path" or "host:port" */
-    const char *state_dir;                    /* packages and last sets on disk */
+    const char *planner_call, *planner_event;    /* bus URLs */
+    const char *redis;                           /* "unix:/path" or "host:port" */
+    const char *state_dir;                       /* packages and last sets on disk */
+    const char *package_store, *generation_root; /* "": no DuckDB here */
+    int64_t duckdb_memory;                       /* bytes; 0: half of the machine's */
     const char *node, *compiler_bundle;
     int64_t compiler_children;
     const char *secret_key,
@@ -88,6 +90,7 @@ const struct gw_binding *gw_package_binding(const struct gw_package *p, const ch
 /* ---- what the gateway owns ---- */
 struct gw_binder; /* binder/binder.h */
 struct gw_worker; /* worker.h */
+struct sandboxes; /* common/sandbox */
 struct gateway {
     /* the main loop's own */
     struct service *service;
@@ -97,8 +100,9 @@ struct gateway {
     struct compiler_pool *compiler;
     struct http_server *http; /* listens; the workers serve */
     struct gw_binder *binder;
-    struct gw_workers *workers; /* NULL before they start and after their end */
-    struct map compiling;       /* port_compile.c: under way, by key */
+    struct gw_workers *workers;  /* NULL before they start and after their end */
+    struct sandboxes *sandboxes; /* packages' own DuckDB; NULL: none here */
+    struct map compiling;        /* port_compile.c: under way, by key */
     struct uuid boot;
     /* constant once the workers run */
     const struct gw_settings *set;

@@ -4,6 +4,7 @@
 #include "services/gateway/gateway.h"
 
 struct gw_conns; /* conns.h */
+struct gw_boxes; /* boxes.h */
 struct gw_cache; /* query/cache.h */
 struct gw_part;  /* query/query.h */
 
@@ -13,6 +14,7 @@ struct gw_worker {
     unsigned sessions; /* its share of warehouse_sessions */
     struct map shelf;  /* "<environment>/<package>" -> struct gw_package, counted: in force here */
     struct gw_conns *conns;
+    struct gw_boxes *boxes; /* boxes.h */
     struct gw_cache *cache;
     struct gw_part *query_half;
     struct http_server *http;            /* fed with descriptors by the main loop */
@@ -78,6 +80,7 @@ void gw_shelf_clear(struct gw_worker *w);
  * epoch grows. The worker's loop. ---- */
 struct gw_conn_get {
     const char *environment, *name; /* borrowed until done */
+    struct gw_package *package;     /* whose own DuckDB "duckdb" is; NULL: nobody's. Borrowed */
     void (*done)(struct gw_conn_get *q);
     void *data;
     int rc; /* ERR_NOT_FOUND, ERR_WH_NO_DRIVER, ERR_WH_CONNECT (planner away and not known yet) */

@@ -182,7 +182,8 @@ class Trio:
                                            "--generation-root", self.dir / "generations", "--state-dir", self.dir / f"builder-{i}"], builder_env)
             for i in range(1, gateways + 1):
                 self._add(f"gateway-{i}", ["kiln-gateway", "--instance", f"gateway-{i}", "--listen", f"127.0.0.1:{self._port(f'gateway-{i}')}",
-                                           "--state-dir", self.dir / f"gateway-{i}"], gateway_env)
+                                           "--state-dir", self.dir / f"gateway-{i}", "--package-store", self.dir / "packages.store",
+                                           "--generation-root", self.dir / "generations"], gateway_env)
             self._supervisor = threading.Thread(target=self._supervise, daemon=True)
             self._supervisor.start()
             if wait_ready:

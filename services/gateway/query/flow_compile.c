@@ -185,6 +185,7 @@ static enum flow_next step_connect(struct flow *f)
     if (f->entered) {
         c->conn = (struct gw_conn_get){.environment = c->p->environment,
                                        .name = n->table ? n->table->connection : n->sql->connection,
+                                       .package = c->p,
                                        .done = on_connection,
                                        .data = c};
         gw_conn_get_start(c->w, &c->conn);

@@ -112,6 +112,7 @@ static enum flow_next step_connect(struct flow *f)
     if (f->entered) {
         q->conn = (struct gw_conn_get){.environment = q->p->environment,
                                        .name = q->compiled->connection,
+                                       .package = q->p,
                                        .done = on_connection,
                                        .data = q};
         gw_conn_get_start(q->w, &q->conn);
@@ -167,6 +168,7 @@ static enum flow_next execute(struct query *q)
                               .baked = q->receipts,
                               .n_baked = c->n_hits,
                               .read_only = true,
+                              .json_rows = q->wh->ops->cls == WH_CLASS_BY_BINDING,
                               .prepare_as = c->prepare_as};
     q->op = (struct wh_op){.wh = q->wh,
                            .arena = &q->flow.arena,

@@ -1,0 +1,175 @@
+/* A worker's handles on packages' own DuckDB: kept while they are used, and a minute longer. */
+#include "services/gateway/boxes.h"
+
+enum { IDLE_MS = 60000 };
+
+struct gw_boxes {
+    struct gw_worker *w;
+    struct map by_load; /* load id -> struct handle */
+    struct map by_wh;   /* struct wh pointer as u64 -> struct handle */
+    size_t n_closing;
+    void (*closed)(struct gw_worker *w); /* while all close */
+};
+struct handle {
+    struct gw_boxes *all;
+    char *load_id;
+    struct wh *wh;
+    struct sandbox *box;
+    unsigned users;
+    struct loop_timer idle;
+};
+/* One who waits for a handle. */
+struct asking {
+    struct gw_worker *w;
+    struct gw_conn_get *q;
+    struct gw_box_get get;
+    struct loop_task task;
+    struct handle *known;
+};
+
+struct gw_boxes *gw_boxes_new(struct gw_worker *w)
+{
+    struct gw_boxes *all = xcalloc(1, sizeof(*all));
+    all->w = w;
+    map_init(&all->by_load);
+    map_init(&all->by_wh);
+    return all;
+}
+
+/* ---- closing ---- */
+static void settle(struct gw_boxes *all)
+{
+    if (!all->closed || all->n_closing > 0 || map_len(&all->by_load) > 0) {
+        return;
+    }
+    struct gw_worker *w = all->w;
+    void (*closed)(struct gw_worker * w) = all->closed;
+    map_fini(&all->by_load);
+    map_fini(&all->by_wh);
+    free(all);
+    w->boxes = NULL;
+    closed(w);
+}
+
+static void on_closed(void *data)
+{
+    struct handle *h = data;
+    struct gw_boxes *all = h->all;
+    wh_free(h->wh);
+    gw_box_give(all->w, h->box);
+    free(h->load_id);
+    free(h);
+    all->n_closing--;
+    settle(all);
+}
+
+static void handle_close(struct handle *h)
+{
+    must(h->users == 0);
+    map_del(&h->all->by_load, slice_of(h->load_id));
+    map_del_u64(&h->all->by_wh, (uint64_t)(uintptr_t)h->wh);
+    loop_timer_stop(&h->idle);
+    h->all->n_closing++;
+    h->wh->ops->close(h->wh, on_closed, h);
+}
+
+static void on_idle(struct loop_timer *t)
+{
+    handle_close(t->data);
+}
+
+void gw_boxes_close(struct gw_worker *w, void (*closed)(struct gw_worker *w))
+{
+    struct gw_boxes *all = w->boxes;
+    all->closed = closed;
+    for (struct map_iter it = map_begin(&all->by_load); map_next(&it);) {
+        handle_close(it.value);
+    }
+    settle(all);
+}
+
+/* ---- getting ---- */
+static struct handle *handle_make(struct gw_boxes *all, const char *load_id, struct sandbox *box)
+{
+    struct handle *h = xcalloc(1, sizeof(*h));
+    h->all = all;
+    h->load_id = xstrdup(load_id);
+    h->box = box;
+    h->wh = wh_duckdb_share(all->w->loop, sandbox_wh(box));
+    loop_timer_init(&h->idle, all->w->loop, on_idle, h);
+    map_put(&all->by_load, slice_of(h->load_id), h);
+    map_put_u64(&all->by_wh, (uint64_t)(uintptr_t)h->wh, h);
+    return h;
+}
+
+static void finish(struct asking *a, struct handle *h, int rc, const struct err *e)
+{
+    struct gw_conn_get *q = a->q;
+    q->rc = rc;
+    if (rc) {
+        q->err = *e;
+    } else {
+        loop_timer_stop(&h->idle);
+        h->users++;
+    }
+    q->wh = rc ? NULL : h->wh;
+    q->impl = NULL;
+    free(a);
+    q->done(q);
+}
+
+static void on_box(struct gw_box_get *get)
+{
+    struct asking *a = get->data;
+    struct gw_boxes *all = a->w->boxes;
+    struct gw_package *p = get->package;
+    struct handle *h = map_get(&all->by_load, slice_of(p->load_id));
+    if (get->rc == 0 && h) {
+        gw_box_give(a->w, get->box); /* it has its own count */
+    } else if (get->rc == 0) {
+        h = handle_make(all, p->load_id, get->box);
+    }
+    int rc = get->rc;
+    struct err e = get->err;
+    gw_package_unref(p);
+    finish(a, h, rc, &e);
+}
+
+static void on_known(struct loop_task *t)
+{
+    struct asking *a = t->data;
+    a->known->users--;
+    finish(a, a->known, 0, NULL);
+}
+
+void gw_boxes_get(struct gw_worker *w, struct gw_conn_get *q)
+{
+    struct asking *a = xcalloc(1, sizeof(*a));
+    a->w = w;
+    a->q = q;
+    q->impl = a;
+    struct handle *h = map_get(&w->boxes->by_load, slice_of(q->package->load_id));
+    if (h && wh_duckdb_epoch(h->wh) >= q->package->epoch) {
+        loop_timer_stop(&h->idle);
+        h->users++; /* until it is told */
+        a->known = h;
+        loop_task_init(&a->task, on_known, a);
+        loop_defer(w->loop, &a->task);
+        return;
+    }
+    a->get = (struct gw_box_get){.package = gw_package_ref(q->package), .done = on_box, .data = a};
+    gw_box_get_start(w, &a->get);
+}
+
+bool gw_boxes_put(struct gw_worker *w, struct wh *wh)
+{
+    struct handle *h = map_get_u64(&w->boxes->by_wh, (uint64_t)(uintptr_t)wh);
+    if (!h) {
+        return false;
+    }
+    must(h->users > 0);
+    if (--h->users == 0) {
+        loop_timer_start(&h->idle, MS(IDLE_MS));
+    }
+    return true;
+}

@@ -1,0 +1,181 @@
+/* A package's sandbox for a worker: opened if need be, then what is bound in the package is bound
+ * in it. A result that is gone is left out: queries of it are answered live, and tell the planner.
+ */
+#include "common/log/log.h"
+#include "services/gateway/binder/binder.h"
+#include "services/gateway/boxes.h"
+
+static const char own[] = "duckdb";
+
+static struct gw_box_get *of(struct gw_errand *e)
+{
+    return container_of(e, struct gw_box_get, errand);
+}
+
+static void over(struct gw_box_get *q, int rc, const struct err *e)
+{
+    q->rc = rc;
+    if (rc) {
+        q->err = *e;
+        sandbox_put(q->box);
+        q->box = NULL;
+    }
+    gw_errand_over(&q->errand);
+}
+
+static struct wh_op *op_of(struct gw_box_get *q, void (*done)(struct wh_op *op))
+{
+    q->op = (struct wh_op){.wh = sandbox_wh(q->box), .arena = &q->arena, .data = q, .done = done};
+    return &q->op;
+}
+
+/* ---- binding ---- */
+static void on_bound_rest(struct wh_op *op)
+{
+    over(op->data, op->rc, &op->err);
+}
+
+static void on_probed(struct wh_op *op)
+{
+    struct gw_box_get *q = op->data;
+    size_t n = 0;
+    for (size_t i = 0; op->rc == 0 && i < q->n_bindings; i++) {
+        const struct wh_fence *f = &op->facts.relations[i].fence;
+        bool is_it = f->exists && f->still_there && f->generation &&
+                     strcmp(f->generation, q->bindings[i].generation) == 0;
+        if (is_it) {
+            q->bindings[n++] = q->bindings[i];
+        }
+    }
+    if (op->rc) {
+        over(q, op->rc, &op->err);
+        return;
+    }
+    q->n_bindings = n;
+    wh_duckdb_bind(op_of(q, on_bound_rest), q->bindings, n, q->package->epoch);
+}
+
+static void on_bound(struct wh_op *op)
+{
+    struct gw_box_get *q = op->data;
+    if (op->rc != ERR_WH_MISSING && op->rc != ERR_GENERATION) {
+        over(q, op->rc, &op->err);
+        return;
+    }
+    log_warn("duckdb.not_bound", "environment=%s package=%s epoch=%llu error=%s",
+             q->package->environment, q->package->name, (unsigned long long)q->package->epoch,
+             log_q(err_text(&op->err)));
+    struct wh_table *tables = arena_zalloc(&q->arena, (q->n_bindings + 1) * sizeof(*tables));
+    for (size_t i = 0; i < q->n_bindings; i++) {
+        tables[i] = (struct wh_table){.name = {"main", q->bindings[i].name},
+                                      .generation = q->bindings[i].generation,
+                                      .build_id = q->bindings[i].build_id};
+    }
+    struct wh_op *probe = op_of(q, on_probed);
+    probe->wh->ops->probe(probe, tables, q->n_bindings);
+}
+
+static void bind(struct gw_box_get *q)
+{
+    const struct gw_package *p = q->package;
+    q->bindings = arena_zalloc(&q->arena, (p->n_bindings + 1) * sizeof(*q->bindings));
+    for (size_t i = 0; i < p->n_bindings; i++) {
+        const struct gw_binding *b = &p->bindings[i];
+        if (strcmp(b->connection, own) == 0) {
+            q->bindings[q->n_bindings++] =
+                (struct wh_duckdb_binding){b->name.table, b->generation, b->build_id};
+        }
+    }
+    wh_duckdb_bind(op_of(q, on_bound), q->bindings, q->n_bindings, p->epoch);
+}
+
+/* ---- opening ---- */
+static void on_box(struct sandbox_get *get)
+{
+    struct gw_box_get *q = get->data;
+    q->box = get->box;
+    if (get->rc) {
+        over(q, get->rc, &get->err);
+    } else if (wh_duckdb_epoch(sandbox_wh(q->box)) >= q->package->epoch) {
+        over(q, 0, NULL);
+    } else {
+        bind(q);
+    }
+}
+
+static const char *digest_of(const Kiln__GetPackageRep *rep)
+{
+    for (size_t i = 0; i < rep->n_connections; i++) {
+        if (strcmp(rep->connections[i]->name, own) == 0) {
+            return rep->connections[i]->digest;
+        }
+    }
+    return "";
+}
+
+static void run_get(struct gw_errand *e)
+{
+    struct gw_box_get *q = of(e);
+    struct gateway *g = e->w->g;
+    const Kiln__GetPackageRep *rep = q->package->load->rep;
+    if (!g->sandboxes) {
+        struct err none;
+        int rc = err_set(&none, ERR_CONF,
+                         "this gateway has no package store: set gateway.package_store and "
+                         "gateway.generation_root to serve packages on DuckDB");
+        over(q, rc, &none);
+        return;
+    }
+    struct sandbox_file *files = arena_zalloc(&q->arena, (rep->n_files + 1) * sizeof(*files));
+    size_t n = 0;
+    for (size_t i = 0; i < rep->n_files; i++) {
+        const Kiln__PackageFile *f = rep->files[i];
+        if (f->is_data && f->sha256.len == sizeof(files[n].sha256.b)) {
+            files[n].path = f->path;
+            files[n].bytes = f->bytes;
+            memcpy(files[n++].sha256.b, f->sha256.data, f->sha256.len);
+        }
+    }
+    q->get = (struct sandbox_get){.digest = digest_of(rep),
+                                  .version = rep->version,
+                                  .files = files,
+                                  .n_files = n,
+                                  .done = on_box,
+                                  .data = q};
+    sandbox_get_start(g->sandboxes, &q->get);
+}
+
+static void get_done(struct gw_errand *e)
+{
+    struct gw_box_get *q = of(e);
+    arena_fini(&q->arena);
+    q->done(q);
+}
+
+void gw_box_get_start(struct gw_worker *w, struct gw_box_get *q)
+{
+    arena_init(&q->arena);
+    q->n_bindings = 0;
+    q->box = NULL;
+    q->errand = (struct gw_errand){.w = w, .run = run_get, .done = get_done};
+    gw_errand_start(&q->errand);
+}
+
+struct giving {
+    struct inbox_item item;
+    struct sandbox *box;
+};
+
+static void on_given(struct inbox_item *item)
+{
+    struct giving *give = container_of(item, struct giving, item);
+    sandbox_put(give->box);
+    free(give);
+}
+
+void gw_box_give(struct gw_worker *w, struct sandbox *box)
+{
+    struct giving *give = xcalloc(1, sizeof(*give));
+    give->box = box;
+    gw_tell_main(w, &give->item, on_given);
+}

@@ -56,6 +56,11 @@ static int make_dir(const char *path, struct err *e)
 static int start_dir(const struct sandboxes *s, struct err *e)
 {
     int rc = sandbox_remove(s->dir, e);
+    for (char *at = strchr(s->dir + 1, '/'); rc == 0 && at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        rc = make_dir(s->dir, e);
+        *at = '/';
+    }
     rc = rc < 0 ? rc : make_dir(s->dir, e);
     auto_free char *empty = xasprintf("%s/empty", s->dir);
     rc = rc < 0 ? rc : make_dir(empty, e);

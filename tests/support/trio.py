@@ -284,6 +284,10 @@ class Trio:
         return "\n".join(f"--- {name}\n{p.last_words(n)}" for name, p in self.procs.items())
 
     # ---- packages and configuration ----
+    def generations(self):
+        """Folders of DuckDB results: {generation: path}, of all packages."""
+        return {p.name: p for p in (self.dir / "generations").glob("*/*") if p.is_dir()}
+
     def write_package(self, name, files):
         """Writes the package's directory anew; returns its path."""
         where = self.dir / "packages" / name

@@ -179,11 +179,12 @@ static enum flow_next execute(struct query *q)
     return FLOW_WAIT;
 }
 
-static bool names_table(const struct err *e, const struct wh_name *n)
+/* By its name, or, by binding, by the folder of its files. */
+static bool names_table(const struct err *e, const struct wh_receipt *r)
 {
     char name[160];
-    snprintf(name, sizeof(name), "\"%s.%s\"", n->schema, n->table);
-    return strstr(e->text, name) != NULL;
+    snprintf(name, sizeof(name), "\"%s.%s\"", r->name.schema, r->name.table);
+    return strstr(e->text, name) || (r->generation && strstr(e->text, r->generation));
 }
 
 /* Whose fault a failed query is: the named table's, else every table's that did not agree. False:
@@ -194,7 +195,7 @@ static bool find_broken(struct query *q, enum reason why)
     const struct gw_compiled *c = q->compiled;
     bool one_is_named = false;
     for (size_t i = 0; i < c->n_hits; i++) {
-        one_is_named = one_is_named || names_table(&q->op.err, &q->receipts[i].name);
+        one_is_named = one_is_named || names_table(&q->op.err, &q->receipts[i]);
     }
     struct decide_left_out *list =
         arena_alloc(&q->flow.arena, (n_before + q->view->facts.n_bindings) * sizeof(*list));
@@ -206,7 +207,7 @@ static bool find_broken(struct query *q, enum reason why)
         for (size_t k = 0; k < c->n_hits; k++) {
             const struct wh_receipt *r = &q->receipts[k];
             bool is_bad = why == REASON_table_missing && one_is_named && q->tries == 0
-                              ? names_table(&q->op.err, &r->name)
+                              ? names_table(&q->op.err, r)
                               : !r->ok;
             if (is_bad && strcmp(b->build_id, r->build_id) == 0) {
                 list[q->n_broken++] = (struct decide_left_out){i, why};

@@ -38,9 +38,12 @@ void http_server_divert(struct http_server *s, void (*fn)(void *data, int fd), v
 /* .. and a server on another loop, which need not listen itself, takes it; its own thread calls
  * this. */
 void http_server_take_fd(struct http_server *s, int fd);
+/* fn runs whenever a connection of s has ended, taken or accepted. */
+void http_server_on_end(struct http_server *s, void (*fn)(void *data), void *data);
 int http_server_port(const struct http_server *s);      /* of the first TCP listener */
 unsigned http_server_open(const struct http_server *s); /* connections now */
-/* Stops accepting; idle connections close at once, busy ones after their answer, all by force after
+/* Stops accepting, what the kernel has accepted is still taken; idle connections close at once, new
+ * ones when no request comes within 100 ms, busy ones after their answer, all by force after
  * `grace`; then done runs. */
 void http_server_close(struct http_server *s, struct ms grace, void (*done)(void *data),
                        void *data);

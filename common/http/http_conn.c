@@ -44,6 +44,9 @@ static void maybe_free(struct http_conn *c)
     buf_fini(&c->fly.big);
     free(c);
     s->open--;
+    if (s->on_end) {
+        s->on_end(s->end_data);
+    }
     http_server_maybe_over(s);
 }
 
@@ -261,6 +264,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
     if (c->lingering || c->refused || n == 0) {
         return;
     }
+    c->asked = true;
     if (can_serve(c) && c->pending.len == 0) {
         conn_feed(c, bytes->base, (size_t)n);
     } else {

@@ -10,6 +10,7 @@
 #define HTTP_COPY_MAX (16 * 1024)   /* bodies up to this are copied behind their head */
 #define HTTP_SLOW_MARK (256 * 1024) /* more unsent bytes than this: http_write says stop */
 #define HTTP_EXTRA_MAX 8            /* headers that http_answer_header takes per request */
+#define HTTP_FRESH_MS 100           /* a new connection, for its request, when the server closes */
 #define HTTP_LINGER_MS                                                                             \
     2000 /* how long we read on after refusing a request, so that the answer arrives */
 
@@ -67,6 +68,7 @@ struct http_conn {
     struct loop_task flush;  /* send what is gathered */
     struct loop_task gone;   /* tell a late listener that the client went */
     bool is_local;
+    bool asked;   /* the first byte of a request has come */
     bool busy;    /* a request is with the handler */
     bool in_feed; /* conn_feed is on the stack: it goes on by itself */
     bool reading; /* some bytes of a request have come */
@@ -90,6 +92,8 @@ struct http_server {
     int port;
     void (*divert)(void *data, int fd); /* http_server_divert */
     void *divert_data;
+    void (*on_end)(void *data); /* http_server_on_end */
+    void *end_data;
     bool draining;
     struct loop_timer grace;
     struct loop_task over;

@@ -20,11 +20,31 @@ static void on_listener_closed(uv_handle_t *h)
     http_server_maybe_over(s);
 }
 
+/* With the socket all that waits in its queue would be reset: it is handed on first. */
+static void divert_queue(struct http_listener *l)
+{
+    uv_os_fd_t listening = -1;
+    if (uv_fileno(&l->s.handle, &listening)) {
+        return;
+    }
+    for (int n = 0; n < BACKLOG; n++) {
+        int fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            return;
+        }
+        l->server->divert(l->server->divert_data, fd);
+    }
+}
+
 void http_listener_close(struct http_listener *l)
 {
-    if (!uv_is_closing(&l->s.handle)) {
-        uv_close(&l->s.handle, on_listener_closed);
+    if (uv_is_closing(&l->s.handle)) {
+        return;
     }
+    if (l->server->divert) {
+        divert_queue(l);
+    }
+    uv_close(&l->s.handle, on_listener_closed);
 }
 
 /* A handle that only exists to get at an accepted descriptor. */

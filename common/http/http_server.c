@@ -47,6 +47,12 @@ void http_server_divert(struct http_server *s, void (*fn)(void *data, int fd), v
     s->divert_data = data;
 }
 
+void http_server_on_end(struct http_server *s, void (*fn)(void *data), void *data)
+{
+    s->on_end = fn;
+    s->end_data = data;
+}
+
 int http_server_port(const struct http_server *s)
 {
     return s->port;
@@ -77,7 +83,9 @@ void http_server_close(struct http_server *s, struct ms grace, void (*done)(void
     }
     list_for_each (conn, &s->conns) {
         struct http_conn *c = list_entry(conn, struct http_conn, link);
-        if (!c->busy && !c->reading && !c->flying && c->pending.len == 0 && !c->lingering) {
+        if (!c->asked) { /* its request may lie in the socket already */
+            http_conn_set_deadline(c, MS(HTTP_FRESH_MS));
+        } else if (!c->busy && !c->reading && !c->flying && c->pending.len == 0 && !c->lingering) {
             http_conn_close(c);
         }
     }

@@ -5,6 +5,7 @@
 #include "common/base/ms.h"
 #include "common/err/err.h"
 #include "common/flow/flow.h"
+#include <pthread.h>
 
 struct loop;
 struct uv_loop_s;
@@ -55,6 +56,17 @@ struct inbox_item {
     struct inbox_item *next;
 };
 void loop_post(struct loop *l, struct inbox_item *item); /* any thread */
+
+/* A loop on a thread of its own, from loop_thread_start until loop_stop is called there. Join
+ * blocks until then: only where the stop is under way. Afterwards the loop is the caller's, to be
+ * freed. */
+struct loop_thread {
+    pthread_t id;
+    struct loop *loop;
+};
+void loop_thread_start(struct loop_thread *t, struct loop *l);
+void loop_thread_join(struct loop_thread *t);
+unsigned loop_cores(void); /* that this process may run on; at least 1 */
 
 /* Offload: a pure function on the thread pool; `done` comes on the loop. work must touch nothing
  * but its job. */

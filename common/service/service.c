@@ -197,6 +197,10 @@ static int run(struct service *s)
     start_parts(s);
     loop_run(s->loop);
     log_info("service.ended", "exit_code=%d", s->exit_code);
+    if (s->cut_short && s->desc->has_threads) {
+        (void)fflush(stdout);
+        _exit(s->exit_code);
+    }
     if (!s->cut_short) {
         loop_free(s->loop); /* after a cut, handles are still open: the process ends with them */
     }

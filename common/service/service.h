@@ -23,7 +23,8 @@ struct service_desc {
     size_t log_level_offset, log_format_offset; /* const char * members */
     const struct service_part *parts;
     size_t n_parts;
-    struct ms drain; /* longest drain; then the process ends anyway */
+    struct ms drain;  /* longest drain; then the process ends anyway */
+    bool has_threads; /* a drain that is cut short ends the process at once: they may still run */
 };
 /* Exit codes of service_run: what service_fail was given, else 0 after a drain, 1 when a part did
  * not start, 2 for bad configuration, 3 when the drain was cut short by a second signal or by its
@@ -53,3 +54,12 @@ void health_json(const struct service *s,
 /* Answers /healthz (200 while alive), /readyz (200 or 503 with reasons), /metrics, /health,
  * /health/liveness, /health/readiness. False: not one of them. */
 bool service_answer_http(struct service *s, struct http_req *r);
+/* The same in two halves, for connections on another loop: is it one of them (any thread), and what
+ * is the answer (the service's loop; body is the caller's to free). */
+struct service_answer {
+    int status;
+    const char *type;
+    struct buf body;
+};
+bool service_is_probe(const struct http_req *r);
+void service_answer(struct service *s, struct slice path, struct service_answer *out);

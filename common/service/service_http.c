@@ -45,23 +45,8 @@ static void refresh_process_metrics(const struct service *s)
     }
 }
 
-static void answer_metrics(struct service *s, struct http_req *r)
-{
-    refresh_process_metrics(s);
-    struct http_header type = {SLICE("Content-Type"),
-                               SLICE("text/plain; version=0.0.4; charset=utf-8")};
-    struct buf body = {0};
-    metrics_print(&body);
-    http_reply_buf(r, 200, &type, 1, &body);
-    buf_fini(&body);
-}
-
-static void answer_readiness(struct service *s, struct http_req *r)
-{
-    auto_buf struct buf body = {0};
-    health_json(s, &body);
-    http_reply_json(r, health_ready(s) ? 200 : 503, buf_slice(&body));
-}
+static const char *const alive[] = {"/healthz", "/health", "/health/liveness"};
+static const char *const ready[] = {"/readyz", "/health/readiness"};
 
 static bool is_one_of(struct slice path, const char *const *names, size_t n)
 {
@@ -73,26 +58,38 @@ static bool is_one_of(struct slice path, const char *const *names, size_t n)
     return false;
 }
 
-bool service_answer_http(struct service *s, struct http_req *r)
+bool service_is_probe(const struct http_req *r)
 {
-    static const char *const alive[] = {"/healthz", "/health", "/health/liveness"};
-    static const char *const ready[] = {"/readyz", "/health/readiness"};
     struct slice path = http_path(r);
     bool is_read = slice_is(http_method(r), "GET") || slice_is(http_method(r), "HEAD");
-    if (!is_read) {
+    return is_read && (is_one_of(path, alive, ARRAY_LEN(alive)) ||
+                       is_one_of(path, ready, ARRAY_LEN(ready)) || slice_is(path, "/metrics"));
+}
+
+void service_answer(struct service *s, struct slice path, struct service_answer *out)
+{
+    loop_assert_here(s->loop);
+    *out = (struct service_answer){.status = 200, .type = "application/json; charset=utf-8"};
+    if (is_one_of(path, alive, ARRAY_LEN(alive))) {
+        buf_add_str(&out->body, "{\"status\":\"ok\"}");
+    } else if (is_one_of(path, ready, ARRAY_LEN(ready))) {
+        health_json(s, &out->body);
+        out->status = health_ready(s) ? 200 : 503;
+    } else {
+        refresh_process_metrics(s);
+        out->type = "text/plain; version=0.0.4; charset=utf-8";
+        metrics_print(&out->body);
+    }
+}
+
+bool service_answer_http(struct service *s, struct http_req *r)
+{
+    if (!service_is_probe(r)) {
         return false;
     }
-    if (is_one_of(path, alive, ARRAY_LEN(alive))) {
-        http_reply_json(r, 200, SLICE("{\"status\":\"ok\"}"));
-        return true;
-    }
-    if (is_one_of(path, ready, ARRAY_LEN(ready))) {
-        answer_readiness(s, r);
-        return true;
-    }
-    if (slice_is(path, "/metrics")) {
-        answer_metrics(s, r);
-        return true;
-    }
-    return false;
+    struct service_answer a;
+    service_answer(s, http_path(r), &a);
+    struct http_header type = {SLICE("Content-Type"), slice_of(a.type)};
+    http_reply_buf(r, a.status, &type, 1, &a.body);
+    return true;
 }

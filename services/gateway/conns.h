@@ -1,6 +1,6 @@
-/* Inside of conns.c: warehouse connections of environments, by name and config epoch. */
+/* Inside of conns.c: a worker's warehouse connections of environments, by name and config epoch. */
 #pragma once
-#include "services/gateway/gateway.h"
+#include "services/gateway/port.h"
 
 struct gw_conn {
     char *key; /* "<environment>/<name>" */
@@ -12,18 +12,20 @@ struct gw_conn {
 };
 struct gw_conns {
     struct map by_key;
-    struct map by_wh;   /* struct wh pointer as u64 -> gw_conn */
-    struct map asking;  /* key -> struct gw_conn_ask */
-    unsigned n_closing; /* warehouses whose sessions are still ending */
-    bool closing;       /* the part closes when the last one has ended */
+    struct map by_wh;                    /* struct wh pointer as u64 -> gw_conn */
+    struct map asking;                   /* key -> struct gw_conn_ask */
+    unsigned n_closing;                  /* warehouses whose sessions are still ending */
+    void (*closed)(struct gw_worker *w); /* is due when the last one has ended; NULL: not yet */
 };
 struct gw_conn_ask { /* one question to the planner, shared by all who wait for it */
-    struct gateway *g;
+    struct gw_worker *w;
     char *key, *environment, *name;
-    struct bus_call call;
+    struct gw_call call;
     Kiln__GetConnectionReq req;
     struct list waiting;
 };
+void gw_conns_open(struct gw_worker *w); /* before the worker's loop runs */
+void gw_conns_close(struct gw_worker *w, void (*closed)(struct gw_worker *w));
 /* A connection that an earlier process of this gateway had, from its disk: in use until the planner
- * tells of a newer one. */
-void gw_conns_seed(struct gateway *g, const char *key, struct slice packed);
+ * tells of a newer one. Before the worker's loop runs. */
+void gw_conns_seed(struct gw_worker *w, const char *key, struct slice packed);

@@ -1,6 +1,9 @@
 /* The gateway's parts, in start order. */
 #include "common/log/log.h"
 #include "services/gateway/gateway_parts.h"
+#include "services/gateway/port.h"
+
+enum { MAX_CONNECTIONS = 1024 };
 
 static struct gateway *self(struct service *s)
 {
@@ -14,6 +17,7 @@ static int base_start(struct service *s, struct err *e)
     g->loop = service_loop(s);
     g->set = service_settings(s);
     g->boot = uuid_random();
+    map_init(&g->compiling);
     if (hex_decode(slice_of(g->set->secret_key), g->secret_key, 32)) {
         return err_set(e, ERR_CONF,
                        "KILN_SECRET_KEY must be 64 hex digits, the same as the planner's; make one "
@@ -55,6 +59,7 @@ static void on_compiler_closed(void *data)
     struct gateway *g = self(data);
     compiler_pool_free(g->compiler);
     g->compiler = NULL;
+    map_fini(&g->compiling);
     service_part_closed(data);
 }
 
@@ -100,12 +105,94 @@ static void bus_part_close(struct service *s)
     bus_close(self(s)->bus, on_bus_closed, s);
 }
 
+/* ---- workers: each an HTTP server without an address, and the query half ---- */
+struct probe {
+    struct gw_errand errand;
+    struct http_req *r;
+    struct service_answer answer;
+};
+
+static void run_probe(struct gw_errand *e)
+{
+    struct probe *p = container_of(e, struct probe, errand);
+    service_answer(e->w->g->service, http_path(p->r), &p->answer);
+    gw_errand_over(e);
+}
+
+static void probe_done(struct gw_errand *e)
+{
+    struct probe *p = container_of(e, struct probe, errand);
+    struct http_header type = {SLICE("Content-Type"), slice_of(p->answer.type)};
+    struct buf body = p->answer.body; /* p goes with the answer */
+    http_reply_buf(p->r, p->answer.status, &type, 1, &body);
+    buf_fini(&body);
+}
+
 static void on_http(void *data, struct http_req *r)
 {
-    struct gateway *g = data;
-    if (!service_answer_http(g->service, r)) {
-        rest_publisher_handle(g, r);
+    struct gw_worker *w = data;
+    if (!service_is_probe(r)) {
+        rest_publisher_handle(w, r);
+        return;
     }
+    struct probe *p = arena_zalloc(http_arena(r), sizeof(*p));
+    p->r = r;
+    p->errand = (struct gw_errand){.w = w, .run = run_probe, .done = probe_done};
+    gw_errand_start(&p->errand);
+}
+
+static void on_connection_end(void *data)
+{
+    atomic_fetch_sub(&((struct gw_worker *)data)->connections, 1);
+}
+
+static void worker_open(struct gw_worker *w)
+{
+    struct http_handler h = {.data = w, .on_request = on_http};
+    struct http_limits lim = {.connections = MAX_CONNECTIONS / w->g->workers->n + 1};
+    gw_query_open(w);
+    w->http = http_server_new(w->loop, &lim, &h);
+    http_server_on_end(w->http, on_connection_end, w);
+}
+
+static void on_requests_answered(void *data)
+{
+    struct gw_worker *w = data;
+    http_server_free(w->http);
+    w->http = NULL;
+    gw_query_close(w, w->closed);
+}
+
+static void worker_close(struct gw_worker *w)
+{
+    http_server_close(w->http, MS(3000), on_requests_answered, w);
+}
+
+static int workers_start(struct service *s, struct err *e)
+{
+    static const struct gw_worker_kind kind = {.open = worker_open, .close = worker_close};
+    struct gateway *g = self(s);
+    (void)e;
+    gw_workers_start(g, g->set->workers ? (unsigned)g->set->workers : loop_cores(), &kind);
+    return 0;
+}
+
+static void on_workers_closed(struct gateway *g)
+{
+    service_part_closed(g->service);
+}
+
+static void workers_close(struct service *s)
+{
+    struct gateway *g = self(s);
+    atomic_store(&g->draining, true);
+    gw_workers_close(g, on_workers_closed);
+}
+
+/* ---- the address: what is accepted goes to a worker ---- */
+static void on_accepted(void *data, int fd)
+{
+    gw_workers_give(data, fd);
 }
 
 static bool listens_on_loopback(const char *address)
@@ -123,9 +210,9 @@ static int http_start(struct service *s, struct err *e)
                        "proxy or on a closed network",
                        g->set->listen);
     }
-    struct http_handler h = {.data = g, .on_request = on_http};
-    struct http_limits lim = {0};
-    g->http = http_server_new(g->loop, &lim, &h);
+    struct http_handler none = {0};
+    g->http = http_server_new(g->loop, NULL, &none);
+    http_server_divert(g->http, on_accepted, g);
     return http_server_listen(g->http, g->set->listen, e);
 }
 
@@ -140,22 +227,14 @@ static void on_http_closed(void *data)
 static void http_close(struct service *s)
 {
     struct gateway *g = self(s);
-    g->draining = true;
-    if (!g->http) {
-        service_part_closed(s);
-        return;
-    }
+    atomic_store(&g->draining, true);
     http_server_close(g->http, MS(3000), on_http_closed, s);
 }
 
 static const struct service_part parts[] = {
-    {"base", base_start, base_close},
-    {"compiler", compiler_start, compiler_close},
-    {"bus", bus_start, bus_part_close},
-    {"connections", gw_conns_start, gw_conns_close},
-    {"binder", gw_binder_start, gw_binder_close},
-    {"query", gw_query_start, gw_query_close},
-    {"http", http_start, http_close},
+    {"base", base_start, base_close},          {"compiler", compiler_start, compiler_close},
+    {"bus", bus_start, bus_part_close},        {"binder", gw_binder_start, gw_binder_close},
+    {"workers", workers_start, workers_close}, {"http", http_start, http_close},
 };
 static const struct service_desc desc = {
     .name = "gateway",
@@ -167,6 +246,7 @@ static const struct service_desc desc = {
     .parts = parts,
     .n_parts = ARRAY_LEN(parts),
     .drain = {4000},
+    .has_threads = true,
 };
 
 const struct service_desc *gateway_desc(void)

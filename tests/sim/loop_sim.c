@@ -9,8 +9,9 @@ struct loop {
     struct proc *proc;          /* NULL: the world's */
     struct loop_timer **timers; /* by due, then by the order of their starts */
     size_t n, cap;
-    struct list tasks;    /* of struct loop_task */
-    struct list offloads; /* of struct offload */
+    struct list tasks;                     /* of struct loop_task */
+    struct list offloads;                  /* of struct offload */
+    struct inbox_item *inbox, **inbox_end; /* oldest first */
     struct flow_env env;
     struct sim_event wake;
 };
@@ -24,7 +25,7 @@ struct offload {
 static void rearm(struct loop *l)
 {
     struct ms due = MS_NONE;
-    if (!list_empty(&l->tasks) || !list_empty(&l->offloads)) {
+    if (!list_empty(&l->tasks) || !list_empty(&l->offloads) || l->inbox) {
         due = l->time->now;
     } else if (l->n) {
         due = ms_max(l->timers[0]->due, l->time->now);
@@ -75,6 +76,14 @@ static void run_offload(struct loop *l)
     job->done(job);
 }
 
+static void run_item(struct loop *l)
+{
+    struct inbox_item *item = l->inbox;
+    l->inbox = item->next;
+    l->inbox_end = l->inbox ? l->inbox_end : &l->inbox;
+    item->fn(item);
+}
+
 static void on_wake(struct sim_event *ev)
 {
     struct loop *l = container_of(ev, struct loop, wake);
@@ -87,6 +96,8 @@ static void on_wake(struct sim_event *ev)
     if (task) {
         struct loop_task *t = list_entry(task, struct loop_task, link);
         t->fn(t);
+    } else if (l->inbox) {
+        run_item(l);
     } else if (!list_empty(&l->offloads)) {
         run_offload(l);
     } else {
@@ -157,6 +168,7 @@ struct loop *loop_sim_new(struct sim_time *t, struct proc *p)
     l->timers = xcalloc(l->cap, sizeof(struct loop_timer *));
     list_init(&l->tasks);
     list_init(&l->offloads);
+    l->inbox_end = &l->inbox;
     l->env = (struct flow_env){.now = env_now, .arm = env_arm, .defer = env_defer};
     list_init(&l->env.live);
     l->wake.fn = on_wake;
@@ -268,11 +280,38 @@ void loop_offload(struct loop *l, struct offload_job *job)
     rearm(l);
 }
 
+/* From the loop's own thread: there is no other in the simulation. */
 void loop_post(struct loop *l, struct inbox_item *item)
 {
+    loop_assert_here(l);
+    item->next = NULL;
+    *l->inbox_end = item;
+    l->inbox_end = &item->next;
+    rearm(l);
+}
+
+/* ---- what needs a second loop ---- */
+struct loop *loop_new(void)
+{
+    must(!"another loop in the simulation");
+    return NULL;
+}
+
+void loop_free(struct loop *l)
+{
     (void)l;
-    (void)item;
+}
+
+void loop_thread_start(struct loop_thread *t, struct loop *l)
+{
+    (void)t;
+    (void)l;
     must(!"another thread in the simulation");
+}
+
+void loop_thread_join(struct loop_thread *t)
+{
+    (void)t;
 }
 
 /* As loop_free of the real one insists. */
@@ -286,6 +325,9 @@ const char *loop_sim_left(const struct loop *l)
     }
     if (!list_empty(&l->tasks)) {
         return "a task";
+    }
+    if (l->inbox) {
+        return "an item in the inbox";
     }
     return l->n ? "a timer" : NULL;
 }

@@ -19,6 +19,7 @@ static int base_start(struct service *s, struct err *e)
     struct gateway *g = self(s);
     g->service = s;
     g->loop = service_loop(s);
+    map_init(&g->compiling);
     g->set = service_settings(s);
     g->boot = uuid_random();
     g->has_secret_key = hex_decode(slice_of(g->set->secret_key), g->secret_key, 32) == 0;
@@ -50,11 +51,31 @@ static void base_close(struct service *s)
     bus_close(self(s)->bus, on_bus_closed, s);
 }
 
+/* One worker: the main loop. */
+static int workers_start(struct service *s, struct err *e)
+{
+    static const struct gw_worker_kind readers = {.open = reader_open, .close = reader_close};
+    (void)e;
+    gw_workers_start(self(s), 1, &readers);
+    return 0;
+}
+
+static void on_workers_closed(struct gateway *g)
+{
+    service_part_closed(g->service);
+}
+
+static void workers_close(struct service *s)
+{
+    struct gateway *g = self(s);
+    atomic_store(&g->draining, true);
+    gw_workers_close(g, on_workers_closed);
+}
+
 static const struct service_part parts[] = {
     {"base", base_start, base_close},
-    {"connections", gw_conns_start, gw_conns_close},
     {"binder", gw_binder_start, gw_binder_close},
-    {"readers", readers_start, readers_close},
+    {"workers", workers_start, workers_close},
 };
 
 void gateway_make(struct proc *p)
@@ -80,5 +101,5 @@ uint64_t gateway_epoch(const struct proc *p, uint64_t unit)
 {
     const struct gateway *g = p->service ? self(p->service) : NULL;
     const struct gw_unit *u = g && g->binder ? map_get_u64(&g->binder->units, unit) : NULL;
-    return u && u->in_force ? u->in_force->epoch : 0;
+    return u ? u->applied : 0;
 }

@@ -1,14 +1,14 @@
 /* What queries do, without their compiling: now and then one of the tables in force is read with
  * its receipt in one snapshot (protocol.md 7). What is found broken is told as the query half tells
  * it. */
-#include "services/gateway/gateway.h"
+#include "services/gateway/port.h"
 #include "tests/sim/trio_world.h"
 
 enum { READ_EVERY_MS = 1500, READ_MS = 30000 };
 
 struct reader {
-    struct gateway *g;
-    struct service *closing;
+    struct gw_worker *w;
+    bool closing;
     struct loop_timer timer;
     struct gw_package *p; /* counted, while a read is in work */
     const struct gw_binding *bound;
@@ -21,19 +21,19 @@ struct reader {
     uint64_t n_rows;
 };
 
-static struct reader *reader_of(struct gateway *g)
+static struct reader *reader_of(struct gw_worker *w)
 {
-    return (struct reader *)(void *)g->query_half;
+    return (struct reader *)(void *)w->query_half;
 }
 
 static void again(struct reader *r)
 {
     struct world *w = world_now();
     if (r->closing) {
-        struct service *s = r->closing;
-        r->g->query_half = NULL;
+        struct gw_worker *worker = r->w;
+        worker->query_half = NULL;
         free(r);
-        service_part_closed(s);
+        worker->closed(worker);
         return;
     }
     loop_timer_start(&r->timer, sim_time_between(&w->time, MS(1), MS(READ_EVERY_MS)));
@@ -42,7 +42,7 @@ static void again(struct reader *r)
 static void read_end(struct reader *r)
 {
     if (r->conn.wh) {
-        gw_conn_put(r->g, r->conn.wh);
+        gw_conn_put(r->w, r->conn.wh);
     }
     arena_fini(&r->arena);
     gw_package_unref(r->p);
@@ -58,10 +58,10 @@ static void on_read(struct wh_op *op)
     if (op->rc == 0) {
         must(r->receipt.ok && r->n_rows == op->facts.rows);
         w->n_baked++;
-    } else if (r->g->binder && (op->rc == ERR_STORE_MOVED || op->rc == ERR_WH_MISSING)) {
+    } else if (op->rc == ERR_STORE_MOVED || op->rc == ERR_WH_MISSING) {
         w->n_broken++;
-        gw_binder_broken(r->g, r->p, r->bound,
-                         op->rc == ERR_WH_MISSING ? "table_missing" : "binding_superseded");
+        gw_tell_broken(r->w, r->p, r->bound,
+                       op->rc == ERR_WH_MISSING ? "table_missing" : "binding_superseded");
     }
     read_end(r);
 }
@@ -98,7 +98,7 @@ static void on_timer(struct loop_timer *t)
 {
     struct reader *r = t->data;
     struct gw_package *list[TRIO_UNITS];
-    size_t n = gw_binder_list(r->g, NULL, list, ARRAY_LEN(list));
+    size_t n = gw_shelf_list(r->w, NULL, list, ARRAY_LEN(list));
     struct gw_package *p = n ? list[sim_time_below(&world_now()->time, n)] : NULL;
     if (!p || p->n_bindings == 0) {
         again(r);
@@ -109,27 +109,22 @@ static void on_timer(struct loop_timer *t)
     arena_init(&r->arena);
     r->conn = (struct gw_conn_get){
         .environment = p->environment, .name = r->bound->connection, .done = on_conn, .data = r};
-    gw_conn_get_start(r->g, &r->conn);
+    gw_conn_get_start(r->w, &r->conn);
 }
 
-int readers_start(struct service *s, struct err *e)
+void reader_open(struct gw_worker *w)
 {
-    struct gateway *g = service_state(s);
-    (void)e;
     struct reader *r = xcalloc(1, sizeof(*r));
-    r->g = g;
-    g->query_half = (struct gw_part *)(void *)r;
-    loop_timer_init(&r->timer, g->loop, on_timer, r);
+    r->w = w;
+    w->query_half = (struct gw_part *)(void *)r;
+    loop_timer_init(&r->timer, w->loop, on_timer, r);
     again(r);
-    return 0;
 }
 
-void readers_close(struct service *s)
+void reader_close(struct gw_worker *w)
 {
-    struct gateway *g = service_state(s);
-    struct reader *r = reader_of(g);
-    g->draining = true; /* as the gateway's http part does, closed before this one */
-    r->closing = s;
+    struct reader *r = reader_of(w);
+    r->closing = true;
     if (!r->p) {
         loop_timer_stop(&r->timer);
         again(r);

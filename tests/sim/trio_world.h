@@ -15,6 +15,7 @@ enum { TRIO_PROCS = 2 + TRIO_BUILDERS + TRIO_GATEWAYS };
 
 /* ---- processes ---- */
 enum proc_kind { PROC_PLANNER, PROC_BUILDER, PROC_GATEWAY, PROC_PEOPLE };
+struct gw_worker;
 struct world;
 struct proc {
     struct world *w;
@@ -165,8 +166,8 @@ uint64_t gateway_epoch(const struct proc *p, uint64_t unit); /* in force; 0 none
 struct coord *planner_coord(const struct proc *p);           /* NULL: not serving */
 void planner_sweep_now(struct proc *p);
 /* trio_reader.c: queries, as a part of a gateway */
-int readers_start(struct service *s, struct err *e);
-void readers_close(struct service *s);
+void reader_open(struct gw_worker *w);
+void reader_close(struct gw_worker *w);
 
 /* store_sim.c */
 void store_sim_crash(struct proc *p);

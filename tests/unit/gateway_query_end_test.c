@@ -77,10 +77,10 @@ START_TEST(closing_ends_queries_and_compiles)
     fixture_send(&other, "query", "", QUERY);
     turn_until(fx.loop, fx.held_call);
 
-    gw_query_close((struct service *)&fx);
+    gw_query_close(&fx.w, on_fixture_closed);
 
     turn_until(fx.loop, fx.closed);
-    ck_assert_ptr_null(fx.g.query_half);
+    ck_assert_ptr_null(fx.w.query_half);
     turn_until(fx.loop, client_has(&other, "HTTP/1.1 499 "));
     client_close(&other);
 }

@@ -2,19 +2,6 @@
 
 struct gateway_fixture fx;
 
-/* ---- the frame ---- */
-void *service_state(struct service *s)
-{
-    (void)s;
-    return &fx.g;
-}
-
-void service_part_closed(struct service *s)
-{
-    (void)s;
-    fx.closed = true;
-}
-
 /* ---- the binder's side ---- */
 struct gw_package *gw_package_ref(struct gw_package *p)
 {
@@ -32,10 +19,10 @@ const struct gw_binding *gw_package_binding(const struct gw_package *p, const ch
     return map_get(&p->by_build, slice_of(build_id));
 }
 
-void gw_binder_broken(struct gateway *g, const struct gw_package *p, const struct gw_binding *b,
-                      const char *code)
+void gw_tell_broken(struct gw_worker *w, struct gw_package *p, const struct gw_binding *b,
+                    const char *code)
 {
-    (void)g;
+    (void)w;
     (void)p;
     fx.n_broken++;
     snprintf(fx.broken, sizeof(fx.broken), "%s %s", b->source_name, code);
@@ -60,17 +47,17 @@ static void on_get(struct loop_task *t)
     q->done(q);
 }
 
-void gw_conn_get_start(struct gateway *g, struct gw_conn_get *q)
+void gw_conn_get_start(struct gw_worker *w, struct gw_conn_get *q)
 {
     struct deferred_get *d = xcalloc(1, sizeof(*d));
     d->q = q;
     loop_task_init(&d->task, on_get, d);
-    loop_defer(g->loop, &d->task);
+    loop_defer(w->loop, &d->task);
 }
 
-void gw_conn_put(struct gateway *g, struct wh *wh)
+void gw_conn_put(struct gw_worker *w, struct wh *wh)
 {
-    (void)g;
+    (void)w;
     must(wh == &fx.wh && fx.n_held-- > 0);
 }
 
@@ -355,15 +342,15 @@ static void on_request(void *data, struct http_req *r)
     struct slice path = http_path(r);
     (void)data;
     if (slice_is(path, "/query")) {
-        gw_query_handle(&fx.g, r, &fx.package, "m.malloy");
+        gw_query_handle(&fx.w, r, &fx.package, "m.malloy");
     } else if (slice_is(path, "/compile")) {
-        gw_compile_handle(&fx.g, r, &fx.package, "m.malloy");
+        gw_compile_handle(&fx.w, r, &fx.package, "m.malloy");
     } else if (slice_is(path, "/model")) {
-        gw_model_handle(&fx.g, r, &fx.package, "m.malloy");
+        gw_model_handle(&fx.w, r, &fx.package, "m.malloy");
     } else if (slice_is(path, "/sql")) {
-        gw_sql_query_handle(&fx.g, r, "dev", "pg");
+        gw_sql_query_handle(&fx.w, r, "dev", "pg");
     } else {
-        gw_connection_test_handle(&fx.g, r);
+        gw_connection_test_handle(&fx.w, r);
     }
 }
 
@@ -408,11 +395,14 @@ void fixture_open(void)
                                   .query_timeout_ms = 4000,
                                   .max_concurrent_queries = 2,
                                   .query_cache_entries = 16};
-    fx.g.loop = fx.loop;
+    fx.g.loop = fx.w.loop = fx.loop;
     fx.g.set = &fx.set;
+    fx.w.g = &fx.g;
+    map_init(&fx.g.compiling);
     fx.wh.ops = &fake_ops;
     package_init();
-    ck_assert_int_eq(gw_query_start(NULL, &e), 0);
+    gw_view_make(&fx.package);
+    gw_query_open(&fx.w);
     struct http_handler h = {.on_request = on_request};
     fx.server = http_server_new(fx.loop, NULL, &h);
     ck_assert_int_eq(http_server_listen(fx.server, "127.0.0.1:0", &e), 0);
@@ -425,17 +415,25 @@ static void on_over(void *data)
     fx.over = true;
 }
 
+void on_fixture_closed(struct gw_worker *w)
+{
+    must(w == &fx.w);
+    fx.closed = true;
+}
+
 void fixture_shut(void)
 {
     client_close(&fx.c);
     http_server_close(fx.server, MS(1000), on_over, NULL);
     turn_until(fx.loop, fx.over);
-    if (fx.g.query_half) {
-        gw_query_close((struct service *)&fx);
+    if (fx.w.query_half) {
+        gw_query_close(&fx.w, on_fixture_closed);
     }
     turn_until(fx.loop, fx.closed);
     http_server_free(fx.server);
     ck_assert_uint_eq(fx.package.refs, 1);
+    ck_assert_uint_eq(map_len(&fx.g.compiling), 0);
+    map_fini(&fx.g.compiling);
     map_fini(&fx.package.by_build);
     arena_fini(&fx.package.arena);
     metrics_reset();
@@ -465,6 +463,6 @@ void expect_answer(const char *text)
 void expect_idle(void)
 {
     turn_until(fx.loop,
-               fx.g.queries_running == 0 && fx.n_held == 0 && list_empty(&fx.g.query_half->works));
-    ck_assert_uint_eq(fx.package.running, 0);
+               fx.g.queries_running == 0 && fx.n_held == 0 && list_empty(&fx.w.query_half->works));
+    ck_assert(fx.package.refs == 1 || !list_empty(&fx.w.query_half->compiles));
 }

@@ -13,6 +13,7 @@ struct asked { /* what the compiler was asked */
 };
 struct gateway_fixture {
     struct gateway g;
+    struct gw_worker w; /* the main loop is it */
     struct gw_settings set;
     struct loop *loop;
     struct http_server *server;
@@ -49,6 +50,7 @@ struct gateway_fixture {
 extern struct gateway_fixture fx;
 void fixture_open(void);
 void fixture_shut(void);
+void on_fixture_closed(struct gw_worker *w); /* of gw_query_close */
 /* Sends a POST and waits for the answer; path: "query", "compile", "sql", "test", "model". */
 void fixture_send(struct client *c, const char *path, const char *headers, const char *body);
 void fixture_ask(const char *path, const char *headers, const char *body);

@@ -73,6 +73,7 @@ START_TEST(a_stale_table_is_left_out)
 {
     fx.bindings[0].window_s = 60;
     fx.bindings[0].data_as_of_us = 1;
+    gw_view_make(&fx.package);
 
     fixture_ask("query", "", QUERY);
 

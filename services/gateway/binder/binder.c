@@ -53,9 +53,7 @@ static void unit_name(struct gw_binder *b, struct gw_unit *u, const Kiln__Bindin
 static void unit_free(struct gw_binder *b, struct gw_unit *u)
 {
     name_del(b, u);
-    if (u->in_force) {
-        gw_package_unref(u->in_force);
-    }
+    gw_package_unref(u->in_force);
     buf_fini(&u->packed);
     free(u->environment);
     free(u->name);
@@ -75,6 +73,7 @@ static void unit_remove(struct gw_binder *b, struct gw_unit *u)
              u->name ? u->name : "");
     map_del_u64(&b->units, u->id);
     binder_disk_forget(b, u->id);
+    binder_unserve(u);
     unit_free(b, u);
 }
 
@@ -143,26 +142,8 @@ void binder_advance(struct gw_unit *u)
     u->loading = binder_load_start(u);
 }
 
-static void wake_waits(struct gw_binder *b, const struct gw_unit *u, int rc)
-{
-    list_for_each (it, &b->waits) {
-        struct gw_wait *w = list_entry(it, struct gw_wait, link);
-        bool same = u->name && strcmp(w->package, u->name) == 0 &&
-                    strcmp(w->environment, u->environment) == 0;
-        bool there = u->in_force && u->in_force->epoch >= w->min_epoch;
-        if (!same || (rc == 0 && !there)) {
-            continue;
-        }
-        list_del(&w->link);
-        loop_timer_stop(&w->timer);
-        w->rc = there ? 0 : rc;
-        w->done(w);
-    }
-}
-
 void binder_apply(struct gw_unit *u, struct gw_package *p)
 {
-    struct gw_binder *b = u->g->binder;
     if (u->in_force && u->in_force->epoch >= p->epoch) {
         gw_package_unref(p);
         return;
@@ -171,15 +152,8 @@ void binder_apply(struct gw_unit *u, struct gw_package *p)
     u->in_force = p;
     u->failed_epoch = 0;
     u->failed_code[0] = '\0';
-    metric_add(b->m_applied, 1);
-    log_info("binder.applied", "environment=%s package=%s epoch=%llu load=%s bindings=%zu cause=%s",
-             p->environment, p->name, (unsigned long long)p->epoch, p->load_id, p->n_bindings,
-             p->cause);
-    if (old) {
-        gw_package_unref(old);
-    }
-    binder_report_now(b);
-    wake_waits(b, u, 0);
+    binder_serve(u, gw_package_ref(p));
+    gw_package_unref(old);
 }
 
 void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text)
@@ -192,7 +166,7 @@ void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text
     log_error("binder.failed", "environment=%s package=%s epoch=%llu error=%s", u->environment,
               u->name, (unsigned long long)epoch, log_q(text));
     binder_report_now(b);
-    wake_waits(b, u, code);
+    binder_wake(b, u, code);
 }
 
 static void put_tombstone(struct gw_unit *u)
@@ -228,77 +202,6 @@ void binder_gone(struct gw_binder *b, uint64_t id)
     }
     put_tombstone(u);
     unit_remove(b, u);
-}
-
-/* ---- the face to the others ---- */
-struct gw_package *gw_binder_find(struct gateway *g, const char *environment, const char *package)
-{
-    char key[600];
-    struct gw_unit *u =
-        map_get(&g->binder->names, name_key(key, sizeof(key), environment, package));
-    return u ? u->in_force : NULL;
-}
-
-size_t gw_binder_list(struct gateway *g, const char *environment, struct gw_package **out,
-                      size_t max)
-{
-    size_t n = 0;
-    for (struct map_iter it = map_begin(&g->binder->units); n < max && map_next(&it);) {
-        const struct gw_unit *u = it.value;
-        if (u->in_force && (!environment || strcmp(u->environment, environment) == 0)) {
-            out[n++] = u->in_force;
-        }
-    }
-    return n;
-}
-
-static void on_wait_over(struct loop_timer *t)
-{
-    struct gw_wait *w = container_of(t, struct gw_wait, timer);
-    list_del(&w->link);
-    struct gw_package *p = gw_binder_find(t->data, w->environment, w->package);
-    w->rc = p && p->epoch >= w->min_epoch ? 0 : ERR_TIMEOUT;
-    w->done(w);
-}
-
-void gw_binder_wait(struct gateway *g, struct gw_wait *w)
-{
-    struct gw_package *p = gw_binder_find(g, w->environment, w->package);
-    list_add_tail(&g->binder->waits, &w->link);
-    loop_timer_init(&w->timer, g->loop, on_wait_over, g);
-    loop_timer_start(&w->timer, p && p->epoch >= w->min_epoch ? MS(0) : w->wait);
-    binder_get_now(g->binder);
-}
-
-void gw_binder_broken(struct gateway *g, const struct gw_package *p, const struct gw_binding *bind,
-                      const char *code)
-{
-    struct gw_binder *b = g->binder;
-    for (size_t i = 0; i < b->n_broken; i++) {
-        if (b->broken[i].unit == p->unit &&
-            strcmp(b->broken[i].generation, bind->generation) == 0) {
-            return;
-        }
-    }
-    if (b->n_broken < ARRAY_LEN(b->broken)) {
-        b->broken[b->n_broken++] = (struct gw_broken){p->unit, xstrdup(bind->source_id),
-                                                      xstrdup(bind->generation), xstrdup(code)};
-        binder_report_now(b);
-    }
-}
-
-void gw_binder_wait_cancel(struct gw_wait *w)
-{
-    list_del(&w->link);
-    loop_timer_stop(&w->timer);
-}
-
-const char *gw_binder_error(const struct gateway *g, const char *environment, const char *package)
-{
-    char key[600];
-    const struct gw_unit *u =
-        map_get(&g->binder->names, name_key(key, sizeof(key), environment, package));
-    return u && u->failed_epoch ? u->failed_text : NULL;
 }
 
 /* ---- Redis events ---- */
@@ -361,6 +264,8 @@ int gw_binder_start(struct service *s, struct err *e)
     map_init(&b->units);
     map_init(&b->names);
     list_init(&b->waits);
+    list_init(&b->swaps);
+    list_init(&b->alive);
     b->m_applied =
         metric_counter("publisher_materialization_manifest_bind_total", "", "binding sets applied");
     b->m_failed = metric_counter("publisher_materialization_manifest_bind_degraded_total", "",
@@ -373,18 +278,24 @@ int gw_binder_start(struct service *s, struct err *e)
     return 0;
 }
 
-static void finish_close(struct gw_binder *b)
+static void release_units(struct gw_binder *b)
 {
-    struct gateway *g = b->g;
-    struct service *s = b->closing;
-    if (g->redis) {
-        cache_free(g->redis);
-        g->redis = NULL;
-    }
+    b->released = true;
     for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
         struct gw_unit *u = it.value;
         map_del_u64(&b->units, u->id);
         unit_free(b, u);
+    }
+}
+
+static void finish_close(struct gw_binder *b)
+{
+    struct gateway *g = b->g;
+    struct service *s = b->closing;
+    must(list_empty(&b->waits));
+    if (g->redis) {
+        cache_free(g->redis);
+        g->redis = NULL;
     }
     for (size_t i = 0; i < b->n_broken; i++) {
         free(b->broken[i].source_id);
@@ -405,7 +316,10 @@ static void on_settle(struct loop_task *t)
     for (struct map_iter it = map_begin(&b->units); over && map_next(&it);) {
         over = ((struct gw_unit *)it.value)->loading == NULL;
     }
-    if (over) {
+    if (over && !b->released) {
+        release_units(b);
+    }
+    if (over && list_empty(&b->swaps) && list_empty(&b->alive)) {
         finish_close(b);
     }
 }

@@ -1,9 +1,10 @@
 /* Inside of the binder: units, what is known and what is in force, and how they get there
  * (protocol.md 6). */
 #pragma once
-#include "services/gateway/gateway.h"
+#include "services/gateway/port.h"
 
-/* Files, schemas and facts of one load. Owners: packages in force, the flow that loads it. */
+/* Files, schemas and facts of one load. Owners: packages in force, the flow that loads it. Workers
+ * read what packages point at; counts are the main loop's. */
 struct gw_load {
     unsigned refs;
     struct gateway *g;
@@ -26,7 +27,9 @@ struct gw_unit {
     char *environment, *name; /* of the newest set */
     uint64_t known, redis_epoch;
     struct buf packed;           /* the newest set, packed */
-    struct gw_package *in_force; /* NULL: none yet */
+    struct gw_package *in_force; /* the newest one that went to the workers; NULL: none yet */
+    uint64_t applied;            /* epoch that every worker has applied; 0: none yet */
+    char applied_load[64];
     struct flow *loading;
     uint64_t failed_epoch;
     char failed_code[48], failed_text[512];
@@ -37,12 +40,14 @@ struct gw_broken {
 };
 struct gw_binder {
     struct gateway *g;
-    struct map units; /* id -> gw_unit */
-    struct map names; /* "env/pkg" -> gw_unit */
-    struct list waits;
+    struct map units;  /* id -> gw_unit */
+    struct map names;  /* "env/pkg" -> gw_unit */
+    struct list waits; /* of struct gw_wait */
+    struct list swaps; /* of struct gw_swap: on their way to the workers */
+    struct list alive; /* of struct gw_package: not freed, oldest first */
     struct gw_broken broken[64];
     size_t n_broken;
-    uint64_t sequence, config_epoch;
+    uint64_t sequence, n_writes;
     bool said_hello, hello_out, reporting, report_again, getting, get_again, answered;
     struct bus_call hello_call, report_call, get_call;
     Kiln__HelloReq hello_req;
@@ -52,7 +57,7 @@ struct gw_binder {
     struct loop_timer report_timer, poll_timer;
     struct metric *m_applied, *m_failed, *m_unconfirmed;
     struct service *closing; /* the part closes when cache, calls and loads have ended */
-    bool cache_closed;
+    bool cache_closed, released;
     struct loop_task settle_task;
 };
 /* binder.c */
@@ -63,13 +68,24 @@ void binder_apply(struct gw_unit *u, struct gw_package *p); /* takes p */
 void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text);
 void binder_put_redis(struct gw_unit *u);
 void binder_settle(struct gw_binder *b); /* something has ended that the part's close waits for */
+/* binder_serve.c: what workers serve, and what they ask */
+void binder_serve(struct gw_unit *u, struct gw_package *p); /* takes a count of p */
+void binder_unserve(struct gw_unit *u);
+uint64_t binder_oldest(const struct gw_binder *b, const struct gw_unit *u); /* epoch in use */
+void binder_wake(struct gw_binder *b, const struct gw_unit *u, int rc);
+void binder_wait(struct gw_binder *b, struct gw_wait *q);
+void binder_wait_over(struct gw_binder *b, struct gw_wait *q, int rc);
+void binder_broken(struct gw_binder *b, const struct gw_package *p, const struct gw_binding *bind,
+                   const char *code);
+struct gw_unit *binder_named(const struct gw_binder *b, const char *environment, const char *name);
 /* binder_sync.c */
 void binder_sync_start(struct gw_binder *b);
 void binder_sync_stop(struct gw_binder *b);
 void binder_report_now(struct gw_binder *b);
 void binder_get_now(struct gw_binder *b);
 /* binder_disk.c */
-void binder_disk_read(struct gw_binder *b); /* at start, before the loop runs */
+void binder_disk_read(struct gw_binder *b);  /* sets: at start, before the loop runs */
+void binder_disk_conns(struct gw_binder *b); /* connections, to workers that do not run yet */
 /* done: it is written, or cannot be (which the log says). */
 void binder_disk_set(struct gw_binder *b, uint64_t unit, uint64_t epoch, struct slice packed,
                      void (*done)(void *data), void *data);

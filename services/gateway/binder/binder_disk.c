@@ -39,7 +39,7 @@ char *binder_load_path(struct arena *a, struct gateway *g, const char *load_id)
 /* ---- writing, off the loop ---- */
 struct disk_write {
     struct offload_job job;
-    char *path;
+    char *path, *temporary;
     struct buf content; /* empty: the file is removed */
     int error;
     void (*done)(void *data); /* written or not; NULL: nobody waits */
@@ -66,9 +66,8 @@ static void write_offload(struct offload_job *job)
         unlink(w->path);
         return;
     }
-    auto_free char *temporary = xasprintf("%s.tmp", w->path);
     make_dirs(w->path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) {
         w->error = errno;
         return;
@@ -77,7 +76,7 @@ static void write_offload(struct offload_job *job)
     if (close(fd) && !w->error) {
         w->error = errno;
     }
-    if (!w->error && rename(temporary, w->path)) {
+    if (!w->error && rename(w->temporary, w->path)) {
         w->error = errno;
     }
 }
@@ -93,6 +92,7 @@ static void on_written(struct offload_job *job)
     void (*done)(void *data) = w->done;
     void *data = w->data;
     free(w->path);
+    free(w->temporary);
     buf_fini(&w->content);
     free(w);
     if (done) {
@@ -100,11 +100,12 @@ static void on_written(struct offload_job *job)
     }
 }
 
-/* Takes content. */
+/* Takes content. Two writes of one file may be under way: each has its own temporary name. */
 static struct disk_write *disk_write_start(struct gateway *g, const char *path, struct buf *content)
 {
     struct disk_write *w = xcalloc(1, sizeof(*w));
     w->path = xstrdup(path);
+    w->temporary = xasprintf("%s.%llu.tmp", path, (unsigned long long)g->binder->n_writes++);
     if (content) {
         w->content = *content;
     }
@@ -262,7 +263,9 @@ static void read_conn(struct gw_binder *b, const char *path, const char *name)
     rest = buf_slice(&content);
     if (take_block(&rest, &key)) {
         auto_free char *text = xstrndup(key.p, key.len);
-        gw_conns_seed(b->g, text, rest);
+        for (unsigned i = 0; i < b->g->workers->n; i++) {
+            gw_conns_seed(&b->g->workers->list[i], text, rest);
+        }
     }
 }
 
@@ -316,10 +319,17 @@ void binder_disk_read(struct gw_binder *b)
     bus_set_installation(b->g->bus, &installation);
     struct arena a;
     arena_init(&a);
-    read_each(b, arena_printf(&a, "%s/conns", root(&a, b->g)), read_conn);
     read_each(b, arena_printf(&a, "%s/sets", root(&a, b->g)), read_set);
     if (map_len(&b->units) > 0) {
         health_set(b->g->service, "packages", true, true, "");
     }
+    arena_fini(&a);
+}
+
+void binder_disk_conns(struct gw_binder *b)
+{
+    struct arena a;
+    arena_init(&a);
+    read_each(b, arena_printf(&a, "%s/conns", root(&a, b->g)), read_conn);
     arena_fini(&a);
 }

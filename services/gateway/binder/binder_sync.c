@@ -7,6 +7,14 @@
 #define POLL_EVERY_MS 2000
 void binder_open_cache(struct gw_binder *b);
 
+/* Workers look at it when they need a connection. */
+static void note_config(struct gw_binder *b, uint64_t epoch)
+{
+    if (epoch > atomic_load(&b->g->config_epoch)) {
+        atomic_store(&b->g->config_epoch, epoch);
+    }
+}
+
 /* ---- hello ---- */
 static void on_hello(struct bus_call *c)
 {
@@ -68,7 +76,7 @@ static void take_sets(struct gw_binder *b, struct slice reply)
         binder_gone(b, rep->gone[i]);
     }
     if (rep) {
-        b->config_epoch = rep->config_epoch > b->config_epoch ? rep->config_epoch : b->config_epoch;
+        note_config(b, rep->config_epoch);
         b->answered = true;
         health_set(b->g->service, "packages", true, true, "");
     }
@@ -159,8 +167,7 @@ static void on_reported(struct bus_call *c)
             behind = behind || !u || u->known < rep->newest[i]->epoch;
         }
         if (rep) {
-            b->config_epoch =
-                rep->config_epoch > b->config_epoch ? rep->config_epoch : b->config_epoch;
+            note_config(b, rep->config_epoch);
             health_set(b->g->service, "planner", false, true, "");
         }
         arena_fini(&a);
@@ -176,18 +183,19 @@ static void on_reported(struct bus_call *c)
     binder_settle(b);
 }
 
+/* In force is what every worker has applied. */
 static Kiln__GatewayPackage *unit_message(struct arena *a, const struct gw_unit *u)
 {
     Kiln__GatewayPackage *m = arena_alloc(a, sizeof(*m));
     kiln__gateway_package__init(m);
     m->package = u->id;
-    m->applied = u->in_force ? u->in_force->epoch : 0;
+    m->applied = u->applied;
     m->loading = u->loading != NULL;
     m->failed_epoch = u->failed_epoch;
     m->failed_code = bus_str(u->failed_code);
     m->failed_text = bus_str(u->failed_epoch ? u->failed_text : NULL);
-    m->oldest_in_use = m->applied;
-    m->load_id = bus_str(u->in_force ? u->in_force->load_id : NULL);
+    m->oldest_in_use = binder_oldest(u->g->binder, u);
+    m->load_id = arena_strdup(a, u->applied_load);
     return m;
 }
 

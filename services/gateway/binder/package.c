@@ -1,6 +1,8 @@
-/* Loads and packages as values: made from messages, counted, immutable once in force. */
+/* Loads and packages as values: made from messages, counted, immutable once in force. Main loop,
+ * but for the counts of packages. */
 #include "common/json/json.h"
 #include "services/gateway/binder/binder.h"
+#include "services/gateway/view.h"
 
 struct gw_load *gw_load_ref(struct gw_load *l)
 {
@@ -22,20 +24,30 @@ void gw_load_unref(struct gw_load *l)
 
 struct gw_package *gw_package_ref(struct gw_package *p)
 {
-    p->refs++;
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     return p;
+}
+
+static void on_release(struct inbox_item *item)
+{
+    struct gw_package *p = container_of(item, struct gw_package, release);
+    struct gw_load *load = p->load;
+    struct gw_binder *b = load->g->binder;
+    list_del(&p->link);
+    map_fini(&p->by_build);
+    struct arena a = p->arena; /* p lives in it */
+    arena_fini(&a);
+    gw_load_unref(load);
+    binder_settle(b);
 }
 
 void gw_package_unref(struct gw_package *p)
 {
-    if (!p || --p->refs > 0) {
+    if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) > 1) {
         return;
     }
-    map_fini(&p->by_build);
-    struct gw_load *load = p->load;
-    struct arena a = p->arena; /* p lives in it */
-    arena_fini(&a);
-    gw_load_unref(load);
+    p->release.fn = on_release;
+    loop_post(p->load->g->loop, &p->release);
 }
 
 const struct gw_binding *gw_package_binding(const struct gw_package *p, const char *build_id)
@@ -138,8 +150,9 @@ struct gw_package *gw_package_make(struct gw_load *l, const Kiln__BindingSet *se
     arena_init(&a);
     struct gw_package *p = arena_zalloc(&a, sizeof(*p));
     p->arena = a;
-    p->refs = 1;
+    atomic_init(&p->refs, 1);
     p->load = gw_load_ref(l);
+    list_add_tail(&l->g->binder->alive, &p->link);
     p->unit = set->package_id;
     p->epoch = set->epoch;
     snprintf(p->load_id, sizeof(p->load_id), "%s", l->load_id);
@@ -171,6 +184,7 @@ struct gw_package *gw_package_make(struct gw_load *l, const Kiln__BindingSet *se
                                 arena_strdup(&p->arena, set->unbaked[i]->code),
                                 arena_strdup(&p->arena, set->unbaked[i]->text)};
     }
+    gw_view_make(p);
     return p;
 }
 

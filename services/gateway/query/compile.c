@@ -1,15 +1,18 @@
-/* Queries through the compiler child, once per text: equal ones in flight share one compile, which
- * belongs to nobody's request and ends also when all of them have gone. */
+/* Queries through the compiler child, once per text: equal ones in flight share one compile, of
+ * this worker by its cache and of all workers by its key. It belongs to nobody's request and ends
+ * also when all of them have gone. */
 #include "services/gateway/query/query.h"
 
 #include "common/bus/bus.h"
 
 struct compile {
-    struct gateway *g;
+    struct gw_worker *w;
     struct gw_package *package; /* counted: its load must stay with the compiler */
     struct sha256 key;
-    struct compiler_call call;
-    struct list link; /* in the part's compiles */
+    struct gw_compiling compiling;
+    Kiln__Mc__Query request;
+    struct arena arena; /* of the request: texts of whoever asked may go before the answer comes */
+    struct list link;   /* in the query half's compiles */
 };
 
 /* ---- the key ---- */
@@ -20,10 +23,10 @@ static void add_part(struct buf *out, const char *text)
     buf_add_str(out, text);
 }
 
-static struct sha256 key_of(const struct gateway *g, const struct gw_compile_ask *ask)
+static struct sha256 key_of(const struct gw_worker *w, const struct gw_compile_ask *ask)
 {
     auto_buf struct buf text = {0};
-    int64_t limit = g->set->default_row_limit;
+    int64_t limit = w->g->set->default_row_limit;
     buf_reserve(&text, 512);
     buf_add(&text, &ask->package->epoch, sizeof(ask->package->epoch));
     buf_add(&text, &limit, sizeof(limit));
@@ -72,18 +75,18 @@ Kiln__Mc__ManifestEntry **gw_manifest_make(struct arena *a, const struct gw_view
     return list;
 }
 
-static void fill_request(const struct gateway *g, const struct gw_compile_ask *ask, struct arena *a,
-                         Kiln__Mc__Query *q)
+static void fill_request(const struct gw_worker *w, const struct gw_compile_ask *ask,
+                         struct arena *a, Kiln__Mc__Query *q)
 {
     kiln__mc__query__init(q);
     q->load_id = ask->package->load_id;
-    q->model = bus_str(ask->model);
-    q->text = bus_str(ask->ask->text);
-    q->source_name = bus_str(ask->ask->source);
-    q->query_name = bus_str(ask->ask->query);
-    q->givens_json = bus_str(ask->ask->givens);
-    q->default_row_limit = (uint32_t)g->set->default_row_limit;
-    q->manifest = gw_manifest_make(a, gw_view_of(ask->package), ask->ask->is_live, ask->left_out,
+    q->model = bus_str(arena_strdup(a, ask->model));
+    q->text = bus_str(arena_strdup(a, ask->ask->text));
+    q->source_name = bus_str(arena_strdup(a, ask->ask->source));
+    q->query_name = bus_str(arena_strdup(a, ask->ask->query));
+    q->givens_json = bus_str(arena_strdup(a, ask->ask->givens));
+    q->default_row_limit = (uint32_t)w->g->set->default_row_limit;
+    q->manifest = gw_manifest_make(a, ask->package->view, ask->ask->is_live, ask->left_out,
                                    ask->n_left_out, &q->n_manifest);
 }
 
@@ -192,7 +195,7 @@ void gw_compile_error(const struct compiler_call *call, struct err *e)
 static void on_compiled(struct compiler_call *call)
 {
     struct compile *c = call->data;
-    struct gateway *g = c->g;
+    struct gw_worker *w = c->w;
     struct gw_compiled *value = NULL;
     struct err e = {0};
     if (call->rc) {
@@ -206,45 +209,49 @@ static void on_compiled(struct compiler_call *call)
         }
         kiln__mc__compiled__free_unpacked(m, NULL);
     }
-    gw_cache_made(g->cache, &c->key, value, e.code, &e);
+    gw_cache_made(w->cache, &c->key, value, e.code, &e);
     list_del(&c->link); /* not before: the part must outlive the waits just told */
     gw_package_unref(c->package);
+    arena_fini(&c->arena);
     free(c);
-    gw_part_settle(g);
+    gw_part_settle(w);
 }
 
-enum gw_cache_found gw_compile_get(struct gateway *g, const struct gw_compile_ask *ask,
-                                   struct gw_cache_wait *w, struct gw_compiled **value)
+static void compile_start(struct gw_worker *w, const struct gw_compile_ask *ask,
+                          const struct sha256 *key)
 {
-    struct sha256 key = key_of(g, ask);
-    enum gw_cache_found found = gw_cache_find(g->cache, &key, w, value);
-    metric_add(found == GW_CACHE_MISS ? g->query_half->cache_misses : g->query_half->cache_hits, 1);
-    if (found != GW_CACHE_MISS) {
-        return found;
-    }
-    struct arena a;
-    Kiln__Mc__Query request;
-    arena_init(&a);
-    fill_request(g, ask, &a, &request);
     struct compile *c = xcalloc(1, sizeof(*c));
-    c->g = g;
-    c->key = key;
+    c->w = w;
+    c->key = *key;
     c->package = gw_package_ref(ask->package);
-    list_add_tail(&g->query_half->compiles, &c->link);
-    c->call = (struct compiler_call){.kind = "query",
-                                     .load_id = c->package->load_id,
-                                     .request = &request.base,
-                                     .timeout = MS(GW_COMPILE_MS),
-                                     .done = on_compiled,
-                                     .data = c};
-    compiler_call_start(g->compiler, &c->call);
-    arena_fini(&a);
+    arena_init(&c->arena);
+    fill_request(w, ask, &c->arena, &c->request);
+    list_add_tail(&w->query_half->compiles, &c->link);
+    c->compiling.key = &c->key;
+    c->compiling.call = (struct compiler_call){.kind = "query",
+                                               .load_id = c->package->load_id,
+                                               .request = &c->request.base,
+                                               .timeout = MS(GW_COMPILE_MS),
+                                               .done = on_compiled,
+                                               .data = c};
+    gw_compiling_start(w, &c->compiling);
+}
+
+enum gw_cache_found gw_compile_get(struct gw_worker *w, const struct gw_compile_ask *ask,
+                                   struct gw_cache_wait *wait, struct gw_compiled **value)
+{
+    struct sha256 key = key_of(w, ask);
+    enum gw_cache_found found = gw_cache_find(w->cache, &key, wait, value);
+    metric_add(found == GW_CACHE_MISS ? w->query_half->cache_misses : w->query_half->cache_hits, 1);
+    if (found == GW_CACHE_MISS) {
+        compile_start(w, ask, &key);
+    }
     return found;
 }
 
-void gw_compiles_cancel(struct gateway *g)
+void gw_compiles_cancel(struct gw_worker *w)
 {
-    list_for_each (it, &g->query_half->compiles) {
-        compiler_call_cancel(&list_entry(it, struct compile, link)->call);
+    list_for_each (it, &w->query_half->compiles) {
+        gw_compiling_cancel(&list_entry(it, struct compile, link)->compiling);
     }
 }

@@ -4,7 +4,7 @@
 
 struct trial {
     struct gw_work work;
-    struct gateway *g;
+    struct gw_worker *w;
     struct http_req *r;
     struct arena arena;
     struct wh *wh;
@@ -29,7 +29,7 @@ static void on_closed(void *data)
     struct trial *t = data;
     wh_free(t->wh);
     arena_fini(&t->arena);
-    gw_work_end(t->g, &t->work);
+    gw_work_end(t->w, &t->work);
     free(t);
 }
 
@@ -58,14 +58,14 @@ static int open_trial(struct trial *t, const json_t *body, const char *type, str
                             .type = type,
                             .config_json = buf_str(&config),
                             .sessions = 1};
-    return wh_open(t->g->loop, &s, &t->wh, e);
+    return wh_open(t->w->loop, &s, &t->wh, e);
 }
 
-static void start(struct gateway *g, struct http_req *r, const json_t *body, const char *type)
+static void start(struct gw_worker *w, struct http_req *r, const json_t *body, const char *type)
 {
     struct trial *t = xcalloc(1, sizeof(*t));
     struct err e = {0};
-    t->g = g;
+    t->w = w;
     t->r = r;
     int rc = open_trial(t, body, type, &e);
     if (rc) {
@@ -75,12 +75,12 @@ static void start(struct gateway *g, struct http_req *r, const json_t *body, con
         return;
     }
     t->op = (struct wh_op){.wh = t->wh, .arena = &t->arena, .data = t, .done = on_tested};
-    gw_work_begin(g, &t->work, NULL);
+    gw_work_begin(w, &t->work, NULL);
     t->wh->ops->test(&t->op);
     http_on_gone(r, on_gone, t);
 }
 
-void gw_connection_test_handle(struct gateway *g, struct http_req *r)
+void gw_connection_test_handle(struct gw_worker *w, struct http_req *r)
 {
     struct err e = {0};
     const char *type = NULL;
@@ -96,7 +96,7 @@ void gw_connection_test_handle(struct gateway *g, struct http_req *r)
     if (rc) {
         gw_reply_error(r, rc, err_text(&e));
     } else {
-        start(g, r, body, type);
+        start(w, r, body, type);
     }
     json_decref(body);
 }

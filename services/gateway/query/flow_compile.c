@@ -18,12 +18,14 @@ struct need {
 struct compile_flow {
     struct flow flow;
     struct gw_work work;
-    struct gateway *g;
+    struct gw_worker *w;
     struct http_req *r;
     struct gw_package *p; /* counted */
     const char *model;    /* lives with the request */
     Kiln__Mc__Check request;
-    struct compiler_call call;
+    struct gw_compiling compiling;
+    const char *reply_kind;
+    struct slice reply;
     Kiln__Mc__Checked *checked; /* freed at the end */
     struct need needs[NEEDS_MAX];
     size_t n_needs, at; /* known ones before `at` */
@@ -53,16 +55,15 @@ static void on_checked(struct compiler_call *call)
     struct compile_flow *c = call->data;
     struct arena *a = &c->flow.arena;
     struct err e = {0};
-    c->call.reply_kind = arena_strdup(a, call->reply_kind);
-    c->call.reply =
-        slice_make(call->reply.len ? arena_slice(a, call->reply) : NULL, call->reply.len);
+    c->reply_kind = arena_strdup(a, call->reply_kind);
+    c->reply = slice_make(call->reply.len ? arena_slice(a, call->reply) : NULL, call->reply.len);
     gw_compile_error(call, &e);
     flow_resume(&c->flow, e.code, &e);
 }
 
 static void cancel_check(struct flow *f)
 {
-    compiler_call_cancel(&compile_of(f)->call);
+    gw_compiling_cancel(&compile_of(f)->compiling);
 }
 
 static void start_check(struct compile_flow *c)
@@ -78,13 +79,13 @@ static void start_check(struct compile_flow *c)
             c->request.sqls[c->request.n_sqls++] = c->needs[i].sql;
         }
     }
-    c->call = (struct compiler_call){.kind = "check",
-                                     .load_id = c->p->load_id,
-                                     .request = &c->request.base,
-                                     .timeout = MS(GW_COMPILE_MS),
-                                     .done = on_checked,
-                                     .data = c};
-    compiler_call_start(c->g->compiler, &c->call);
+    c->compiling.call = (struct compiler_call){.kind = "check",
+                                               .load_id = c->p->load_id,
+                                               .request = &c->request.base,
+                                               .timeout = MS(GW_COMPILE_MS),
+                                               .done = on_checked,
+                                               .data = c};
+    gw_compiling_start(c->w, &c->compiling);
 }
 
 static int add_needs(struct compile_flow *c, const Kiln__Mc__Needs *m, struct err *e)
@@ -115,8 +116,7 @@ static int add_needs(struct compile_flow *c, const Kiln__Mc__Needs *m, struct er
 
 static int take_needs(struct compile_flow *c, struct err *e)
 {
-    Kiln__Mc__Needs *m =
-        kiln__mc__needs__unpack(NULL, c->call.reply.len, (const uint8_t *)c->call.reply.p);
+    Kiln__Mc__Needs *m = kiln__mc__needs__unpack(NULL, c->reply.len, (const uint8_t *)c->reply.p);
     if (!m) {
         return err_set(e, ERR_INTERNAL, "the Malloy compiler's answer does not decode");
     }
@@ -136,12 +136,11 @@ static enum flow_next step_check(struct flow *f)
     if (f->rc) {
         return failed(c, f->rc, &f->err);
     }
-    if (strcmp(c->call.reply_kind, "needs") == 0) {
+    if (strcmp(c->reply_kind, "needs") == 0) {
         int rc = take_needs(c, &e);
         return rc ? failed(c, rc, &e) : flow_goto(f, CONNECT);
     }
-    c->checked =
-        kiln__mc__checked__unpack(NULL, c->call.reply.len, (const uint8_t *)c->call.reply.p);
+    c->checked = kiln__mc__checked__unpack(NULL, c->reply.len, (const uint8_t *)c->reply.p);
     if (!c->checked) {
         err_set(&e, ERR_INTERNAL, "the Malloy compiler's answer does not decode");
         return failed(c, ERR_INTERNAL, &e);
@@ -166,7 +165,7 @@ static enum flow_next next_need(struct compile_flow *c)
 {
     c->at++;
     if (c->wh) {
-        gw_conn_put(c->g, c->wh);
+        gw_conn_put(c->w, c->wh);
         c->wh = NULL;
     }
     return flow_goto(&c->flow, c->at < c->n_needs ? CONNECT : CHECK);
@@ -188,7 +187,7 @@ static enum flow_next step_connect(struct flow *f)
                                        .name = n->table ? n->table->connection : n->sql->connection,
                                        .done = on_connection,
                                        .data = c};
-        gw_conn_get_start(c->g, &c->conn);
+        gw_conn_get_start(c->w, &c->conn);
         return FLOW_WAIT;
     }
     if (f->rc == 0) {
@@ -317,7 +316,7 @@ static enum flow_next step_end(struct flow *f)
 {
     struct compile_flow *c = compile_of(f);
     if (c->wh) {
-        gw_conn_put(c->g, c->wh);
+        gw_conn_put(c->w, c->wh);
     }
     kiln__mc__checked__free_unpacked(c->checked, NULL);
     gw_package_unref(c->p);
@@ -327,7 +326,7 @@ static enum flow_next step_end(struct flow *f)
 static void on_end(struct flow *f)
 {
     struct compile_flow *c = compile_of(f);
-    gw_work_end(c->g, &c->work);
+    gw_work_end(c->w, &c->work);
     free(c);
 }
 
@@ -397,7 +396,7 @@ static int read_body(struct compile_flow *c, const json_t *body, struct err *e)
 
 static void offer_tables(struct compile_flow *c)
 {
-    const struct gw_view *v = gw_view_of(c->p);
+    const struct gw_view *v = c->p->view;
     struct arena *a = &c->flow.arena;
     size_t n_left_out = 0;
     struct decide_left_out *left_out =
@@ -406,12 +405,12 @@ static void offer_tables(struct compile_flow *c)
         gw_manifest_make(a, v, false, left_out, n_left_out, &c->request.n_manifest);
 }
 
-void gw_compile_handle(struct gateway *g, struct http_req *r, struct gw_package *p,
+void gw_compile_handle(struct gw_worker *w, struct http_req *r, struct gw_package *p,
                        const char *model)
 {
     struct compile_flow *c = xcalloc(1, sizeof(*c));
     struct err e = {0};
-    c->g = g;
+    c->w = w;
     c->r = r;
     c->p = p;
     c->model = model;
@@ -427,7 +426,7 @@ void gw_compile_handle(struct gateway *g, struct http_req *r, struct gw_package 
     c->p = gw_package_ref(p);
     offer_tables(c);
     c->flow.on_end = on_end;
-    gw_work_begin(g, &c->work, &c->flow);
-    flow_start(&c->flow, &flow_compile_type, loop_flows(g->loop), NULL);
+    gw_work_begin(w, &c->work, &c->flow);
+    flow_start(&c->flow, &flow_compile_type, loop_flows(w->loop), NULL);
     http_on_gone(r, on_gone, c);
 }

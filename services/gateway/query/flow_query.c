@@ -12,7 +12,7 @@ enum { TRIES = 2 }; /* compiles again: without what is known broken, then withou
 struct query {
     struct flow flow;
     struct gw_work work;
-    struct gateway *g;
+    struct gw_worker *w;
     struct http_req *r;
     struct gw_package *p; /* counted */
     const struct gw_view *view;
@@ -47,7 +47,7 @@ static struct query *query_of(struct flow *f)
 static enum flow_next failed(struct query *q, const struct err *e)
 {
     q->err = *e;
-    gw_query_error(q->g, &q->err);
+    gw_query_error(q->w, &q->err);
     return flow_goto(&q->flow, ANSWER);
 }
 
@@ -74,7 +74,7 @@ static void cancel_compile(struct flow *f)
 {
     struct query *q = query_of(f);
     gw_cache_leave(&q->wait);
-    loop_defer(q->g->loop, &q->cancelled);
+    loop_defer(q->w->loop, &q->cancelled);
 }
 
 static enum flow_next step_compile(struct flow *f)
@@ -85,7 +85,7 @@ static enum flow_next step_compile(struct flow *f)
                                        &f->arena, &q->n_left_out);
         struct gw_compile_ask ask = {q->p, q->model, &q->ask, q->left_out, q->n_left_out};
         q->wait = (struct gw_cache_wait){.done = on_compiled, .data = q};
-        if (gw_compile_get(q->g, &ask, &q->wait, &q->compiled) == GW_CACHE_HIT) {
+        if (gw_compile_get(q->w, &ask, &q->wait, &q->compiled) == GW_CACHE_HIT) {
             return flow_goto(f, CONNECT);
         }
         return FLOW_WAIT;
@@ -114,7 +114,7 @@ static enum flow_next step_connect(struct flow *f)
                                        .name = q->compiled->connection,
                                        .done = on_connection,
                                        .data = q};
-        gw_conn_get_start(q->g, &q->conn);
+        gw_conn_get_start(q->w, &q->conn);
         return FLOW_WAIT;
     }
     return f->rc ? wait_failed(q) : flow_goto(f, EXECUTE);
@@ -126,7 +126,7 @@ static int on_row(void *data, const struct slice *cells)
     struct query *q = data;
     struct result_writer *w = &q->writer;
     int rc = result_row(w, cells[0], &q->row_err);
-    return rc ? rc : gw_check_caps(q->g, w->rows, q->body.len, &q->row_err);
+    return rc ? rc : gw_check_caps(q->w, w->rows, q->body.len, &q->row_err);
 }
 
 static void on_executed(struct wh_op *op)
@@ -170,7 +170,7 @@ static enum flow_next execute(struct query *q)
                               .prepare_as = c->prepare_as};
     q->op = (struct wh_op){.wh = q->wh,
                            .arena = &q->flow.arena,
-                           .timeout = gw_time_left(q->g, q->since),
+                           .timeout = gw_time_left(q->w, q->since),
                            .data = q,
                            .done = on_executed};
     q->wh->ops->query(&q->op, &q->wq, &q->sink);
@@ -222,7 +222,7 @@ static void tell_broken(struct query *q, size_t from)
         const char *code = reason_code(q->broken[i].why);
         log_warn("query.broken", "environment=%s package=%s source=%s table=%s reason=%s",
                  q->p->environment, q->p->name, log_q(b->source_id), log_q(b->physical), code);
-        gw_binder_broken(q->g, q->p, b, code);
+        gw_tell_broken(q->w, q->p, b, code);
     }
 }
 
@@ -247,7 +247,7 @@ static bool goes_live(struct query *q)
 static void put_back(struct query *q)
 {
     if (q->wh) {
-        gw_conn_put(q->g, q->wh);
+        gw_conn_put(q->w, q->wh);
         q->wh = NULL;
     }
     gw_compiled_unref(q->compiled);
@@ -297,12 +297,12 @@ static void make_receipt(struct query *q, struct decide_receipt *out)
 static enum flow_next step_answer(struct flow *f)
 {
     struct query *q = query_of(f);
-    struct gw_part *part = q->g->query_half;
-    int64_t took = ms_sub(loop_now(q->g->loop), q->since).v;
+    struct gw_part *part = q->w->query_half;
+    int64_t took = ms_sub(loop_now(q->w->loop), q->since).v;
     http_on_gone(q->r, NULL, NULL);
     if (q->err.code == 0) {
         result_end(&q->writer, q->compiled->tail);
-        q->err.code = gw_check_caps(q->g, 0, q->body.len, &q->err);
+        q->err.code = gw_check_caps(q->w, 0, q->body.len, &q->err);
     }
     if (q->err.code) {
         metric_add(part->served[3], 1);
@@ -328,16 +328,15 @@ static enum flow_next step_end(struct flow *f)
     result_writer_fini(&q->writer);
     buf_fini(&q->body);
     put_back(q);
-    q->p->running--;
     gw_package_unref(q->p);
-    gw_slot_give(q->g);
+    gw_slot_give(q->w);
     return FLOW_END;
 }
 
 static void on_end(struct flow *f)
 {
     struct query *q = query_of(f);
-    gw_work_end(q->g, &q->work);
+    gw_work_end(q->w, &q->work);
     free(q);
 }
 
@@ -372,28 +371,28 @@ static void on_gone(struct http_req *r, void *data)
     flow_cancel(&q->flow);
 }
 
-void gw_query_handle(struct gateway *g, struct http_req *r, struct gw_package *p, const char *model)
+void gw_query_handle(struct gw_worker *w, struct http_req *r, struct gw_package *p,
+                     const char *model)
 {
     struct query *q = xcalloc(1, sizeof(*q));
     struct err e = {0};
     int rc = gw_ask_read(r, &q->flow.arena, &q->ask, &e);
-    rc = rc ? rc : gw_slot_take(g, &e);
+    rc = rc ? rc : gw_slot_take(w, &e);
     if (rc) {
         arena_fini(&q->flow.arena);
         free(q);
         gw_reply_error(r, rc, err_text(&e));
         return;
     }
-    q->g = g;
+    q->w = w;
     q->r = r;
     q->p = gw_package_ref(p);
-    q->p->running++;
-    q->view = gw_view_of(p);
+    q->view = p->view;
     q->model = model;
-    q->since = loop_now(g->loop);
+    q->since = loop_now(w->loop);
     q->flow.on_end = on_end;
     loop_task_init(&q->cancelled, on_cancelled, q);
-    gw_work_begin(g, &q->work, &q->flow);
-    flow_start(&q->flow, &flow_query_type, loop_flows(g->loop), NULL);
+    gw_work_begin(w, &q->work, &q->flow);
+    flow_start(&q->flow, &flow_query_type, loop_flows(w->loop), NULL);
     http_on_gone(r, on_gone, q);
 }

@@ -9,7 +9,7 @@ enum { CONNECT, EXECUTE, ANSWER, END };
 struct sql_query {
     struct flow flow;
     struct gw_work work;
-    struct gateway *g;
+    struct gw_worker *w;
     struct http_req *r;
     const char *environment, *connection; /* live with the request */
     const char *sql;                      /* wrapped; in the flow's arena */
@@ -33,7 +33,7 @@ static enum flow_next failed(struct sql_query *q, int rc, const struct err *e)
 {
     q->err = *e;
     q->err.code = rc;
-    gw_query_error(q->g, &q->err);
+    gw_query_error(q->w, &q->err);
     return flow_goto(&q->flow, ANSWER);
 }
 
@@ -50,7 +50,7 @@ static enum flow_next step_connect(struct flow *f)
     if (f->entered) {
         q->conn = (struct gw_conn_get){
             .environment = q->environment, .name = q->connection, .done = on_connection, .data = q};
-        gw_conn_get_start(q->g, &q->conn);
+        gw_conn_get_start(q->w, &q->conn);
         return FLOW_WAIT;
     }
     return f->rc ? failed(q, f->rc, &f->err) : flow_goto(f, EXECUTE);
@@ -63,7 +63,7 @@ static int on_row(void *data, const struct slice *cells)
         buf_add_char(&q->body, ',');
     }
     result_escape_compact(&q->body, cells[0]);
-    return gw_check_caps(q->g, q->rows, q->body.len, &q->row_err);
+    return gw_check_caps(q->w, q->rows, q->body.len, &q->row_err);
 }
 
 static void on_executed(struct wh_op *op)
@@ -87,7 +87,7 @@ static enum flow_next step_execute(struct flow *f)
         q->wq = (struct wh_query){.sql = q->sql, .read_only = true, .roll_back = true};
         q->op = (struct wh_op){.wh = q->wh,
                                .arena = &f->arena,
-                               .timeout = gw_time_left(q->g, q->since),
+                               .timeout = gw_time_left(q->w, q->since),
                                .data = q,
                                .done = on_executed};
         q->wh->ops->query(&q->op, &q->wq, &q->sink);
@@ -119,17 +119,17 @@ static enum flow_next step_end(struct flow *f)
 {
     struct sql_query *q = query_of(f);
     if (q->wh) {
-        gw_conn_put(q->g, q->wh);
+        gw_conn_put(q->w, q->wh);
     }
     buf_fini(&q->body);
-    gw_slot_give(q->g);
+    gw_slot_give(q->w);
     return FLOW_END;
 }
 
 static void on_end(struct flow *f)
 {
     struct sql_query *q = query_of(f);
-    gw_work_end(q->g, &q->work);
+    gw_work_end(q->w, &q->work);
     free(q);
 }
 
@@ -204,26 +204,26 @@ static int read_statement(struct http_req *r, struct arena *a, const char **sql,
     return rc;
 }
 
-void gw_sql_query_handle(struct gateway *g, struct http_req *r, const char *environment,
+void gw_sql_query_handle(struct gw_worker *w, struct http_req *r, const char *environment,
                          const char *connection)
 {
     struct sql_query *q = xcalloc(1, sizeof(*q));
     struct err e = {0};
     int rc = read_statement(r, &q->flow.arena, &q->sql, &e);
-    rc = rc ? rc : gw_slot_take(g, &e);
+    rc = rc ? rc : gw_slot_take(w, &e);
     if (rc) {
         arena_fini(&q->flow.arena);
         free(q);
         gw_reply_error(r, rc, err_text(&e));
         return;
     }
-    q->g = g;
+    q->w = w;
     q->r = r;
     q->environment = environment;
     q->connection = connection;
-    q->since = loop_now(g->loop);
+    q->since = loop_now(w->loop);
     q->flow.on_end = on_end;
-    gw_work_begin(g, &q->work, &q->flow);
-    flow_start(&q->flow, &flow_sql_type, loop_flows(g->loop), NULL);
+    gw_work_begin(w, &q->work, &q->flow);
+    flow_start(&q->flow, &flow_sql_type, loop_flows(w->loop), NULL);
     http_on_gone(r, on_gone, q);
 }

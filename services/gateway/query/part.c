@@ -1,10 +1,8 @@
-/* The query half as a part of the service: its cache, its numbers, its slots and its end. */
+/* The query half of a worker: its cache, its numbers, its slots and its end. */
 #include "services/gateway/query/query.h"
 
-int gw_query_start(struct service *s, struct err *e)
+void gw_query_open(struct gw_worker *w)
 {
-    struct gateway *g = service_state(s);
-    (void)e;
     struct gw_part *p = xcalloc(1, sizeof(*p));
     static const char *const served[] = {[DECIDE_LIVE] = "served=\"live\"",
                                          [DECIDE_BAKED] = "served=\"baked\"",
@@ -22,86 +20,86 @@ int gw_query_start(struct service *s, struct err *e)
     p->running = metric_gauge("kiln_gateway_queries_running", "", "queries in work");
     list_init(&p->compiles);
     list_init(&p->works);
-    g->query_half = p;
-    g->cache = gw_cache_new((size_t)g->set->query_cache_entries, GW_CACHE_BYTES);
-    return 0;
+    w->query_half = p;
+    unsigned n = w->g->workers ? w->g->workers->n : 1;
+    w->cache = gw_cache_new((size_t)w->g->set->query_cache_entries, GW_CACHE_BYTES / n);
 }
 
-void gw_part_settle(struct gateway *g)
+void gw_part_settle(struct gw_worker *w)
 {
-    struct gw_part *p = g->query_half;
-    if (!p->closing || !list_empty(&p->works) || !list_empty(&p->compiles)) {
+    struct gw_part *p = w->query_half;
+    if (!p->closed || !list_empty(&p->works) || !list_empty(&p->compiles)) {
         return;
     }
-    struct service *s = p->closing;
-    gw_cache_free(g->cache);
+    void (*closed)(struct gw_worker * w) = p->closed;
+    gw_cache_free(w->cache);
     free(p);
-    g->cache = NULL;
-    g->query_half = NULL;
-    service_part_closed(s);
+    w->cache = NULL;
+    w->query_half = NULL;
+    closed(w);
 }
 
-void gw_query_close(struct service *s)
+void gw_query_close(struct gw_worker *w, void (*closed)(struct gw_worker *w))
 {
-    struct gateway *g = service_state(s);
-    struct gw_part *p = g->query_half;
-    p->closing = s;
+    struct gw_part *p = w->query_half;
+    p->closed = closed;
     list_for_each (it, &p->works) {
-        struct gw_work *w = list_entry(it, struct gw_work, link);
-        if (w->flow) {
-            flow_cancel(w->flow);
+        struct gw_work *work = list_entry(it, struct gw_work, link);
+        if (work->flow) {
+            flow_cancel(work->flow);
         }
     }
-    gw_compiles_cancel(g);
-    gw_part_settle(g);
+    gw_compiles_cancel(w);
+    gw_part_settle(w);
 }
 
-void gw_work_begin(struct gateway *g, struct gw_work *w, struct flow *f)
+void gw_work_begin(struct gw_worker *w, struct gw_work *work, struct flow *f)
 {
-    w->flow = f;
-    list_add_tail(&g->query_half->works, &w->link);
+    work->flow = f;
+    list_add_tail(&w->query_half->works, &work->link);
 }
 
-void gw_work_end(struct gateway *g, struct gw_work *w)
+void gw_work_end(struct gw_worker *w, struct gw_work *work)
 {
-    list_del(&w->link);
-    gw_part_settle(g);
+    list_del(&work->link);
+    gw_part_settle(w);
 }
 
-int gw_slot_take(struct gateway *g, struct err *e)
+int gw_slot_take(struct gw_worker *w, struct err *e)
 {
-    int64_t most = g->set->max_concurrent_queries;
-    if (most > 0 && g->queries_running >= (unsigned)most) {
-        return err_set(e, ERR_QUERY_BUSY,
-                       "%lld queries run at once already (PUBLISHER_MAX_CONCURRENT_QUERIES): try "
-                       "again in a moment",
-                       (long long)most);
-    }
-    g->queries_running++;
-    metric_set(g->query_half->running, g->queries_running);
+    int64_t most = w->g->set->max_concurrent_queries;
+    unsigned running = atomic_load(&w->g->queries_running);
+    do {
+        if (most > 0 && running >= (uint64_t)most) {
+            return err_set(e, ERR_QUERY_BUSY,
+                           "%lld queries run at once already (PUBLISHER_MAX_CONCURRENT_QUERIES): "
+                           "try again in a moment",
+                           (long long)most);
+        }
+    } while (!atomic_compare_exchange_weak(&w->g->queries_running, &running, running + 1));
+    metric_add(w->query_half->running, 1);
     return 0;
 }
 
-void gw_slot_give(struct gateway *g)
+void gw_slot_give(struct gw_worker *w)
 {
-    must(g->queries_running > 0);
-    g->queries_running--;
-    metric_set(g->query_half->running, g->queries_running);
+    must(atomic_fetch_sub(&w->g->queries_running, 1) > 0);
+    metric_add(w->query_half->running, -1);
 }
 
-struct ms gw_time_left(const struct gateway *g, struct ms since)
+struct ms gw_time_left(const struct gw_worker *w, struct ms since)
 {
-    if (g->set->query_timeout_ms == 0) {
+    if (w->g->set->query_timeout_ms == 0) {
         return MS_NONE;
     }
-    struct ms until = ms_add(since, MS(g->set->query_timeout_ms));
-    return ms_max(ms_sub(until, loop_now(g->loop)), MS(1));
+    struct ms until = ms_add(since, MS(w->g->set->query_timeout_ms));
+    return ms_max(ms_sub(until, loop_now(w->loop)), MS(1));
 }
 
-int gw_check_caps(const struct gateway *g, uint64_t rows, size_t bytes, struct err *e)
+int gw_check_caps(const struct gw_worker *w, uint64_t rows, size_t bytes, struct err *e)
 {
-    int64_t max_rows = g->set->max_query_rows;
-    int64_t max_bytes = g->set->max_response_bytes;
+    int64_t max_rows = w->g->set->max_query_rows;
+    int64_t max_bytes = w->g->set->max_response_bytes;
     if (max_rows > 0 && rows > (uint64_t)max_rows) {
         return err_set(e, ERR_QUERY_ROWS,
                        "the result has more than %lld rows (PUBLISHER_MAX_QUERY_ROWS): add a "
@@ -117,13 +115,13 @@ int gw_check_caps(const struct gateway *g, uint64_t rows, size_t bytes, struct e
     return 0;
 }
 
-void gw_query_error(const struct gateway *g, struct err *e)
+void gw_query_error(const struct gw_worker *w, struct err *e)
 {
     bool is_cancel = e->code == ERR_CANCELLED && strstr(e->text, "statement timeout");
     if (e->code == ERR_TIMEOUT || is_cancel) {
         err_set(e, ERR_QUERY_TIMEOUT,
                 "the query took longer than %lld ms (PUBLISHER_QUERY_TIMEOUT_MS) and was cancelled",
-                (long long)g->set->query_timeout_ms);
+                (long long)w->g->set->query_timeout_ms);
     }
 }
 

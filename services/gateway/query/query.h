@@ -1,22 +1,16 @@
 /* Inside of the query half: requests as they are understood, packages as decisions see them,
- * compiling, and what the answers share. Loop thread. */
+ * compiling, and what the answers share. All of it is one worker's. */
 #pragma once
 #include "common/json/json.h"
-#include "services/gateway/gateway.h"
+#include "services/gateway/port.h"
 #include "services/gateway/query/cache.h"
+#include "services/gateway/view.h"
 
 enum {
     GW_COMPILE_MS = 5000,      /* one query in the compiler (protocol.md 10) */
     GW_TEXT_MAX = 256 * 1024,  /* bytes of a query or statement text */
-    GW_CACHE_BYTES = 64 << 20, /* compiled queries kept, together */
+    GW_CACHE_BYTES = 64 << 20, /* compiled queries kept by all workers together */
 };
-
-/* ---- view.c: a package as decisions see it; lives with the package ---- */
-struct gw_view {
-    struct decide_package facts;
-    const struct gw_binding **bound; /* of facts.bindings, same order */
-};
-const struct gw_view *gw_view_of(struct gw_package *p);
 
 /* ---- ask.c: the body of a query request ---- */
 struct gw_ask {
@@ -42,10 +36,10 @@ struct gw_compile_ask {
     const struct decide_left_out *left_out; /* bindings not offered */
     size_t n_left_out;
 };
-/* From the cache, or compiled: then `found` is not HIT and w->done tells. */
-enum gw_cache_found gw_compile_get(struct gateway *g, const struct gw_compile_ask *ask,
-                                   struct gw_cache_wait *w, struct gw_compiled **value) MUST_USE;
-void gw_compiles_cancel(struct gateway *g);
+/* From the cache, or compiled: then `found` is not HIT and wait->done tells. */
+enum gw_cache_found gw_compile_get(struct gw_worker *w, const struct gw_compile_ask *ask,
+                                   struct gw_cache_wait *wait, struct gw_compiled **value) MUST_USE;
+void gw_compiles_cancel(struct gw_worker *w);
 /* The manifest offered to the compiler; in the arena. */
 Kiln__Mc__ManifestEntry **gw_manifest_make(struct arena *a, const struct gw_view *v, bool is_live,
                                            const struct decide_left_out *left_out,
@@ -55,28 +49,28 @@ void gw_compile_error(const struct compiler_call *call, struct err *e);
 
 /* ---- part.c: what the query half counts ---- */
 struct gw_part {
-    struct list compiles; /* compile.c: in the making */
-    struct list works;    /* struct gw_work: requests in work */
-    struct service *closing;
-    struct metric *served[4]; /* by enum decide_served, then errors */
+    struct list compiles;                /* compile.c: in the making */
+    struct list works;                   /* struct gw_work: requests in work */
+    void (*closed)(struct gw_worker *w); /* while it closes */
+    struct metric *served[4];            /* by enum decide_served, then errors */
     struct metric *took_ms, *cache_hits, *cache_misses, *running;
 };
-/* A request in work; ends before the part closes. */
+/* A request in work; ends before the query half does. */
 struct gw_work {
     struct list link;
-    struct flow *flow; /* cancelled when the part closes; NULL: ends by itself */
+    struct flow *flow; /* cancelled when it closes; NULL: ends by itself */
 };
-void gw_work_begin(struct gateway *g, struct gw_work *w, struct flow *f);
-void gw_work_end(struct gateway *g, struct gw_work *w);
-void gw_part_settle(struct gateway *g); /* closes the part when it is to and nothing is in work */
-/* One of the slots of max_concurrent_queries; ERR_QUERY_BUSY when all are taken. */
-int gw_slot_take(struct gateway *g, struct err *e) MUST_USE;
-void gw_slot_give(struct gateway *g);
+void gw_work_begin(struct gw_worker *w, struct gw_work *work, struct flow *f);
+void gw_work_end(struct gw_worker *w, struct gw_work *work);
+void gw_part_settle(struct gw_worker *w); /* the end, when it is due and nothing is in work */
+/* One of the process's slots of max_concurrent_queries; ERR_QUERY_BUSY when all are taken. */
+int gw_slot_take(struct gw_worker *w, struct err *e) MUST_USE;
+void gw_slot_give(struct gw_worker *w);
 /* What is left of the time cap of a query that began at `since`; MS_NONE without a cap, never 0. */
-struct ms gw_time_left(const struct gateway *g, struct ms since);
+struct ms gw_time_left(const struct gw_worker *w, struct ms since);
 /* ERR_QUERY_ROWS or ERR_QUERY_BYTES when a result has outgrown its cap. */
-int gw_check_caps(const struct gateway *g, uint64_t rows, size_t bytes, struct err *e) MUST_USE;
+int gw_check_caps(const struct gw_worker *w, uint64_t rows, size_t bytes, struct err *e) MUST_USE;
 /* Answers with an error; a client may try again later where the code says so. */
 void gw_reply_error(struct http_req *r, int code, const char *text);
 /* Makes a timeout of the warehouse the query's own. */
-void gw_query_error(const struct gateway *g, struct err *e);
+void gw_query_error(const struct gw_worker *w, struct err *e);

@@ -1,7 +1,8 @@
-/* Inside of the REST API: one request, its answer, and its talk with the planner. Loop thread. */
+/* Inside of the REST API: one request, its answer, and its talk with the planner. All of it is on
+ * the worker that has the connection. */
 #pragma once
 #include "common/json/json.h"
-#include "services/gateway/gateway.h"
+#include "services/gateway/port.h"
 #include "services/gateway/rest_publisher/rest_body.h"
 #include "services/gateway/rest_publisher/rest_routes.h"
 
@@ -14,7 +15,7 @@ enum {
 
 /* One request. Lives in its http arena, so it is gone once the answer is given. */
 struct rest_call {
-    struct gateway *g;
+    struct gw_worker *w;
     struct http_req *r;
     struct arena *a;
     const struct rest_route *route;
@@ -65,7 +66,7 @@ struct rest_chain {
     struct rest_call *c;
     struct list items, over;
     struct rest_item *item; /* under way; in done and failed: the last one */
-    struct bus_call bus;
+    struct gw_call bus;
     struct gw_wait wait;
     struct ms wait_until;
     struct loop_timer watch;                                    /* runs once the client is gone */
@@ -95,13 +96,13 @@ char **rest_texts(struct arena *a, const char *const *texts, size_t n) MUST_USE;
 
 /* ---- rest_json.c: objects as this gateway sees them ---- */
 /* The package in force here, binding fields included. The caller decrefs. */
-json_t *rest_package_json(const struct gateway *g, const struct gw_package *p) MUST_USE;
+json_t *rest_package_json(const struct gw_worker *w, const struct gw_package *p) MUST_USE;
 /* Sets the binding fields of a planner's package object by what is in force here. */
-void rest_add_binding(struct gateway *g, const char *environment, json_t *package);
-void rest_add_bindings(struct gateway *g, json_t *environment);
+void rest_add_binding(struct gw_worker *w, const char *environment, json_t *package);
+void rest_add_bindings(struct gw_worker *w, json_t *environment);
 /* What can be told about environments while the planner is away: packages in force. */
-json_t *rest_local_environment(struct gateway *g, const char *name) MUST_USE;
-json_t *rest_local_environments(struct gateway *g) MUST_USE;
+json_t *rest_local_environment(struct gw_worker *w, const char *name) MUST_USE;
+json_t *rest_local_environments(struct gw_worker *w) MUST_USE;
 
 /* ---- rest_models.c ---- */
 /* Runs `then` with the package in force (Kiln-Min-Epoch heeded), or answers 404, 424 or 503. */

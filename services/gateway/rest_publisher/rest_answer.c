@@ -4,7 +4,7 @@
 void rest_epoch_header(struct rest_call *c)
 {
     const struct gw_package *p =
-        c->package ? gw_binder_find(c->g, c->environment, c->package) : NULL;
+        c->package ? gw_shelf_find(c->w, c->environment, c->package) : NULL;
     if (p) {
         char text[24];
         snprintf(text, sizeof(text), "%llu", (unsigned long long)p->epoch);

@@ -104,23 +104,23 @@ static void on_answer(struct bus_call *call)
 
 static void cancel_call(struct flow *f)
 {
-    bus_call_cancel(&of(f)->bus);
+    gw_call_cancel(&of(f)->bus);
 }
 
-static int start_call(struct rest_chain *ch)
+static void start_call(struct rest_chain *ch)
 {
     struct rest_item *it = ch->item;
-    ch->bus = (struct bus_call){.kind = it->kind,
-                                .request = it->request,
-                                .timeout = it->timeout,
-                                .done = on_answer,
-                                .data = ch};
+    ch->bus.call = (struct bus_call){.kind = it->kind,
+                                     .request = it->request,
+                                     .timeout = it->timeout,
+                                     .done = on_answer,
+                                     .data = ch};
     struct slice key = http_header_get(ch->c->r, "Idempotency-Key");
     if (key.len) {
-        rest_request_id(key, ch->c->n_calls, ch->bus.request_id);
+        rest_request_id(key, ch->c->n_calls, ch->bus.call.request_id);
     }
     ch->c->n_calls++;
-    return bus_call_start(ch->c->g->bus, &ch->bus);
+    gw_call_start(ch->c->w, &ch->bus);
 }
 
 static enum flow_next step_call(struct flow *f)
@@ -128,11 +128,7 @@ static enum flow_next step_call(struct flow *f)
     struct rest_chain *ch = of(f);
     if (f->entered) {
         ch->item = list_entry(list_take_head(&ch->items), struct rest_item, link);
-        if (start_call(ch)) {
-            ch->item->rc = ERR_SHUTDOWN;
-            ch->item->text = "this gateway is ending; try again on another";
-            return flow_goto(f, END);
-        }
+        start_call(ch);
         return FLOW_WAIT;
     }
     struct rest_item *it = ch->item;
@@ -158,8 +154,7 @@ static void on_wait_over(struct gw_wait *w)
 
 static bool is_in_force(const struct rest_chain *ch)
 {
-    const struct gw_package *p = gw_binder_find(ch->c->g, ch->c->environment, ch->item->package);
-    return ch->item->force == FORCE_GONE ? p == NULL : p && p->epoch >= ch->wait.min_epoch;
+    return ch->item->force == FORCE_GONE ? ch->wait.is_gone : ch->wait.rc == 0;
 }
 
 /* Nobody tells when a package has gone: look, often and not for long. */
@@ -167,7 +162,7 @@ static void start_wait(struct rest_chain *ch)
 {
     struct rest_item *it = ch->item;
     uint64_t epoch = it->epoch > it->min_epoch ? it->epoch : it->min_epoch;
-    struct ms left = ms_sub(ch->wait_until, loop_now(ch->c->g->loop));
+    struct ms left = ms_sub(ch->wait_until, loop_now(ch->c->w->loop));
     bool gone = it->force == FORCE_GONE;
     ch->wait = (struct gw_wait){.min_epoch = gone ? UINT64_MAX : epoch,
                                 .wait = gone ? ms_min(left, MS(GONE_POLL_MS)) : left,
@@ -175,20 +170,19 @@ static void start_wait(struct rest_chain *ch)
                                 .data = ch};
     snprintf(ch->wait.environment, sizeof(ch->wait.environment), "%s", ch->c->environment);
     snprintf(ch->wait.package, sizeof(ch->wait.package), "%s", it->package);
-    gw_binder_wait(ch->c->g, &ch->wait);
+    gw_wait_start(ch->c->w, &ch->wait);
 }
 
 static void cancel_wait(struct flow *f)
 {
-    gw_binder_wait_cancel(&of(f)->wait);
-    flow_resume(f, 0, NULL);
+    gw_wait_cancel(&of(f)->wait);
 }
 
 static enum flow_next step_force(struct flow *f)
 {
     struct rest_chain *ch = of(f);
     struct rest_item *it = ch->item;
-    struct ms now = loop_now(ch->c->g->loop);
+    struct ms now = loop_now(ch->c->w->loop);
     if (f->entered) {
         ch->wait_until = ms_add(now, it->wait);
         start_wait(ch);
@@ -242,7 +236,7 @@ static const struct flow_type rest_chain_type = {"rest", steps, ARRAY_LEN(steps)
 static void on_watch(struct loop_timer *t)
 {
     struct rest_chain *ch = t->data;
-    if (ch->c->g->draining) {
+    if (atomic_load(&ch->c->w->g->draining)) {
         flow_cancel(&ch->flow);
     } else {
         loop_timer_start(t, MS(WATCH_MS));
@@ -258,9 +252,9 @@ static void on_gone(struct http_req *r, void *data)
 
 void rest_chain_start(struct rest_chain *ch)
 {
-    loop_timer_init(&ch->watch, ch->c->g->loop, on_watch, ch);
+    loop_timer_init(&ch->watch, ch->c->w->loop, on_watch, ch);
     http_on_gone(ch->c->r, on_gone, ch);
     snprintf(ch->flow.id, sizeof(ch->flow.id), "%.39s", ch->c->package ? ch->c->package : "");
     ch->flow.on_end = on_end;
-    flow_start(&ch->flow, &rest_chain_type, loop_flows(ch->c->g->loop), NULL);
+    flow_start(&ch->flow, &rest_chain_type, loop_flows(ch->c->w->loop), NULL);
 }

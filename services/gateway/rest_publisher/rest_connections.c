@@ -83,7 +83,7 @@ static void start_put(struct rest_call *c, bool is_new)
     q->method = bus_str(is_new ? "POST" : "PATCH");
     q->nonce.len = 12;
     q->nonce.data = arena_alloc(c->a, 12);
-    gw_seal(c->g, http_body(c->r), q->nonce.data, &sealed);
+    gw_seal(c->w->g, http_body(c->r), q->nonce.data, &sealed);
     q->sealed_body.len = sealed.len;
     q->sealed_body.data = arena_dup(c->a, sealed.p, sealed.len);
     struct rest_chain *ch = rest_chain_new(c, is_new ? on_created : on_changed);
@@ -115,10 +115,10 @@ void rest_connection_delete(struct rest_call *c)
 /* ---- handed on ---- */
 void rest_connection_test(struct rest_call *c)
 {
-    gw_connection_test_handle(c->g, c->r);
+    gw_connection_test_handle(c->w, c->r);
 }
 
 void rest_sql_query(struct rest_call *c)
 {
-    gw_sql_query_handle(c->g, c->r, c->environment, c->connection);
+    gw_sql_query_handle(c->w, c->r, c->environment, c->connection);
 }

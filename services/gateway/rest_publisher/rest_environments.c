@@ -16,14 +16,14 @@ static void on_environments(struct rest_chain *ch)
     size_t i;
     json_array_foreach(list, i, env)
     {
-        rest_add_bindings(ch->c->g, env);
+        rest_add_bindings(ch->c->w, env);
     }
     rest_reply_json(ch->c, 200, list);
 }
 
 static void on_no_environments(struct rest_chain *ch, struct rest_item *it)
 {
-    json_t *list = rest_local_environments(ch->c->g);
+    json_t *list = rest_local_environments(ch->c->w);
     if (it->rc != ERR_BUS_TIMEOUT || json_array_size(list) == 0) {
         json_decref(list);
         rest_fail_item(ch->c, it);
@@ -67,7 +67,7 @@ static void on_environment(struct rest_chain *ch)
         rest_fail(ch->c, ERR_INTERNAL, "the planner's environment object is no JSON");
         return;
     }
-    rest_add_bindings(ch->c->g, env);
+    rest_add_bindings(ch->c->w, env);
     json_t *failed = failures(ch);
     if (failed) {
         set_new(env, "loadErrors", failed);
@@ -78,7 +78,7 @@ static void on_environment(struct rest_chain *ch)
 static void on_no_environment(struct rest_chain *ch, struct rest_item *it)
 {
     json_t *env =
-        it->rc == ERR_BUS_TIMEOUT ? rest_local_environment(ch->c->g, ch->c->environment) : NULL;
+        it->rc == ERR_BUS_TIMEOUT ? rest_local_environment(ch->c->w, ch->c->environment) : NULL;
     if (env) {
         rest_reply_json(ch->c, 200, env);
     } else {
@@ -151,7 +151,7 @@ static struct rest_item *add_put(struct rest_chain *ch, const char *name, const 
         json_print(c->body, &plain);
         q->nonce.len = 12;
         q->nonce.data = arena_alloc(c->a, 12);
-        gw_seal(c->g, buf_slice(&plain), q->nonce.data, &sealed);
+        gw_seal(c->w->g, buf_slice(&plain), q->nonce.data, &sealed);
         q->sealed_body.len = sealed.len;
         q->sealed_body.data = arena_dup(c->a, sealed.p, sealed.len);
     }

@@ -44,7 +44,7 @@ static void advise(json_t *package, const char *message)
     must(json_array_append_new(list, item) == 0);
 }
 
-static void set_binding(const struct gateway *g, const struct gw_package *p, json_t *v)
+static void set_binding(const struct gw_worker *w, const struct gw_package *p, json_t *v)
 {
     size_t n = p ? count_entries(p) : 0;
     json_set_str(v, "manifestBindingStatus", n ? "bound" : "unbound");
@@ -55,12 +55,12 @@ static void set_binding(const struct gateway *g, const struct gw_package *p, jso
     }
     if (!p) {
         char text[200];
-        snprintf(text, sizeof(text), "not in force on gateway %s yet", g->set->instance);
+        snprintf(text, sizeof(text), "not in force on gateway %s yet", w->g->set->instance);
         advise(v, text);
     }
 }
 
-json_t *rest_package_json(const struct gateway *g, const struct gw_package *p)
+json_t *rest_package_json(const struct gw_worker *w, const struct gw_package *p)
 {
     json_t *v = json_parse(slice_of(p->package_json), NULL);
     if (!json_is_object(v)) {
@@ -68,26 +68,26 @@ json_t *rest_package_json(const struct gateway *g, const struct gw_package *p)
         v = json_object();
         json_set_str(v, "name", p->name);
     }
-    set_binding(g, p, v);
+    set_binding(w, p, v);
     return v;
 }
 
-void rest_add_binding(struct gateway *g, const char *environment, json_t *package)
+void rest_add_binding(struct gw_worker *w, const char *environment, json_t *package)
 {
     const char *name = json_str(package, "name", NULL);
     if (name) {
-        set_binding(g, gw_binder_find(g, environment, name), package);
+        set_binding(w, gw_shelf_find(w, environment, name), package);
     }
 }
 
-void rest_add_bindings(struct gateway *g, json_t *environment)
+void rest_add_bindings(struct gw_worker *w, json_t *environment)
 {
     const char *name = json_str(environment, "name", "");
     json_t *packages = json_object_get(environment, "packages"), *item;
     size_t i;
     json_array_foreach(packages, i, item)
     {
-        rest_add_binding(g, name, item);
+        rest_add_binding(w, name, item);
     }
 }
 
@@ -119,10 +119,10 @@ static json_t *find_named(json_t *list, const char *name)
     return NULL;
 }
 
-static json_t *local_environments(struct gateway *g, const char *only)
+static json_t *local_environments(struct gw_worker *w, const char *only)
 {
     struct gw_package **list = xcalloc(REST_PACKAGES_MAX, sizeof(struct gw_package *));
-    size_t n = gw_binder_list(g, only, list, REST_PACKAGES_MAX);
+    size_t n = gw_shelf_list(w, only, list, REST_PACKAGES_MAX);
     json_t *environments = json_array();
     for (size_t i = 0; i < n; i++) {
         json_t *env = find_named(environments, list[i]->environment);
@@ -130,7 +130,7 @@ static json_t *local_environments(struct gateway *g, const char *only)
             env = environment_shell(list[i]->environment);
             must(json_array_append_new(environments, env) == 0);
         }
-        json_t *package = rest_package_json(g, list[i]);
+        json_t *package = rest_package_json(w, list[i]);
         json_object_del(package, "buildPlan");
         must(json_array_append_new(json_object_get(env, "packages"), package) == 0);
     }
@@ -138,14 +138,14 @@ static json_t *local_environments(struct gateway *g, const char *only)
     return environments;
 }
 
-json_t *rest_local_environments(struct gateway *g)
+json_t *rest_local_environments(struct gw_worker *w)
 {
-    return local_environments(g, NULL);
+    return local_environments(w, NULL);
 }
 
-json_t *rest_local_environment(struct gateway *g, const char *name)
+json_t *rest_local_environment(struct gw_worker *w, const char *name)
 {
-    json_t *all = local_environments(g, name);
+    json_t *all = local_environments(w, name);
     json_t *env = json_incref(json_array_get(all, 0));
     json_decref(all);
     return env;

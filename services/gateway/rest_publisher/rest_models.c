@@ -20,12 +20,11 @@ static bool min_epoch(struct rest_call *c, uint64_t *out)
     return true;
 }
 
-static void finish_with(struct rest_call *c, const struct with_package *w)
+static void finish_with(struct rest_call *c, const struct with_package *with, const char *why)
 {
-    struct gw_package *p = gw_binder_find(c->g, c->environment, c->package);
-    const char *why = gw_binder_error(c->g, c->environment, c->package);
-    if (p && p->epoch >= w->min_epoch) {
-        w->then(c, p);
+    struct gw_package *p = gw_shelf_find(c->w, c->environment, c->package);
+    if (p && p->epoch >= with->min_epoch) {
+        with->then(c, p);
         return;
     }
     http_answer_header(c->r, SLICE("Retry-After"), SLICE("1"));
@@ -33,53 +32,53 @@ static void finish_with(struct rest_call *c, const struct with_package *w)
         rest_fail(c, ERR_LIMIT,
                   "package '%s' is at epoch %llu on this gateway, before Kiln-Min-Epoch %llu%s%s; "
                   "try again",
-                  c->package, (unsigned long long)p->epoch, (unsigned long long)w->min_epoch,
-                  why ? ": " : "", why ? why : "");
+                  c->package, (unsigned long long)p->epoch, (unsigned long long)with->min_epoch,
+                  why[0] ? ": " : "", why);
     } else {
         rest_fail(c, ERR_LIMIT, "package '%s' is not in force on this gateway yet: %s; try again",
-                  c->package, why ? why : "it is being loaded");
+                  c->package, why[0] ? why : "it is being loaded");
     }
 }
 
 static void on_planner_knows(struct rest_chain *ch)
 {
-    finish_with(ch->c, ch->data);
+    finish_with(ch->c, ch->data, ch->wait.why);
 }
 
 struct min_wait {
     struct gw_wait wait;
     struct rest_call *c;
-    struct with_package *w;
+    struct with_package *with;
 };
 
 static void on_waited(struct gw_wait *wait)
 {
     struct min_wait *m = wait->data;
-    finish_with(m->c, m->w);
+    finish_with(m->c, m->with, wait->why);
 }
 
-static void wait_for_epoch(struct rest_call *c, struct with_package *w)
+static void wait_for_epoch(struct rest_call *c, struct with_package *with)
 {
     struct min_wait *m = arena_zalloc(c->a, sizeof(*m));
     m->c = c;
-    m->w = w;
+    m->with = with;
     m->wait = (struct gw_wait){
-        .min_epoch = w->min_epoch, .wait = MS(REST_RELOAD_MS), .done = on_waited, .data = m};
+        .min_epoch = with->min_epoch, .wait = MS(REST_RELOAD_MS), .done = on_waited, .data = m};
     snprintf(m->wait.environment, sizeof(m->wait.environment), "%s", c->environment);
     snprintf(m->wait.package, sizeof(m->wait.package), "%s", c->package);
-    gw_binder_wait(c->g, &m->wait);
+    gw_wait_start(c->w, &m->wait);
 }
 
 /* Not known here: the planner tells whether it does not exist, does not load, or is on its way. */
-static void ask_planner(struct rest_call *c, struct with_package *w)
+static void ask_planner(struct rest_call *c, struct with_package *with)
 {
     struct rest_chain *ch = rest_chain_new(c, on_planner_knows);
-    ch->data = w;
+    ch->data = with;
     struct rest_item *it = rest_chain_add_status(ch, c->environment, c->package);
     it->timeout = MS(REST_READ_MS);
     it->force = FORCE_EPOCH;
     it->package = c->package;
-    it->min_epoch = w->min_epoch;
+    it->min_epoch = with->min_epoch;
     it->wait = MS(REST_CHANGE_MS);
     rest_chain_start(ch);
 }
@@ -90,17 +89,17 @@ void rest_with_package(struct rest_call *c, void (*then)(struct rest_call *c, st
     if (!min_epoch(c, &min)) {
         return;
     }
-    struct gw_package *p = gw_binder_find(c->g, c->environment, c->package);
+    struct gw_package *p = gw_shelf_find(c->w, c->environment, c->package);
     if (p && p->epoch >= min) {
         then(c, p);
         return;
     }
-    struct with_package *w = arena_alloc(c->a, sizeof(*w));
-    *w = (struct with_package){then, min};
+    struct with_package *with = arena_alloc(c->a, sizeof(*with));
+    *with = (struct with_package){then, min};
     if (p) {
-        wait_for_epoch(c, w);
+        wait_for_epoch(c, with);
     } else {
-        ask_planner(c, w);
+        ask_planner(c, with);
     }
 }
 
@@ -167,21 +166,21 @@ static bool is_model(struct rest_call *c, const struct gw_package *p)
 static void on_query(struct rest_call *c, struct gw_package *p)
 {
     if (is_model(c, p)) {
-        gw_query_handle(c->g, c->r, p, c->path);
+        gw_query_handle(c->w, c->r, p, c->path);
     }
 }
 
 static void on_compile(struct rest_call *c, struct gw_package *p)
 {
     if (is_model(c, p)) {
-        gw_compile_handle(c->g, c->r, p, c->path);
+        gw_compile_handle(c->w, c->r, p, c->path);
     }
 }
 
 static void on_model(struct rest_call *c, struct gw_package *p)
 {
     if (is_model(c, p)) {
-        gw_model_handle(c->g, c->r, p, c->path);
+        gw_model_handle(c->w, c->r, p, c->path);
     }
 }
 
@@ -193,7 +192,7 @@ static void on_notebook(struct rest_call *c, struct gw_package *p)
         return;
     }
     rest_epoch_header(c);
-    gw_model_handle(c->g, c->r, p, c->path);
+    gw_model_handle(c->w, c->r, p, c->path);
 }
 
 void rest_model_query(struct rest_call *c)

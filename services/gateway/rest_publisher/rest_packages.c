@@ -6,9 +6,9 @@
 /* What is in force here; the planner's own words when this gateway has not come that far. */
 static void reply_package(struct rest_call *c, const char *name, const struct rest_item *it)
 {
-    const struct gw_package *p = gw_binder_find(c->g, c->environment, name);
+    const struct gw_package *p = gw_shelf_find(c->w, c->environment, name);
     if (p && it->in_force) {
-        rest_reply_json(c, 200, rest_package_json(c->g, p));
+        rest_reply_json(c, 200, rest_package_json(c->w, p));
         return;
     }
     json_t *v = json_parse(slice_of(it->json), NULL);
@@ -17,7 +17,7 @@ static void reply_package(struct rest_call *c, const char *name, const struct re
         return;
     }
     json_set_str(v, "name", name);
-    rest_add_binding(c->g, c->environment, v);
+    rest_add_binding(c->w, c->environment, v);
     rest_reply_json(c, 200, v);
 }
 
@@ -44,7 +44,7 @@ static void start_change(struct rest_call *c, enum bus_kind kind, const Protobuf
 static void on_environment(struct rest_chain *ch)
 {
     json_t *env = json_parse(slice_of(ch->item->json), NULL);
-    rest_add_bindings(ch->c->g, env);
+    rest_add_bindings(ch->c->w, env);
     json_t *packages = json_object_get(env, "packages");
     json_t *list = json_is_array(packages) ? json_incref(packages) : json_array();
     json_decref(env);
@@ -54,7 +54,7 @@ static void on_environment(struct rest_chain *ch)
 static void on_no_environment(struct rest_chain *ch, struct rest_item *it)
 {
     json_t *env =
-        it->rc == ERR_BUS_TIMEOUT ? rest_local_environment(ch->c->g, ch->c->environment) : NULL;
+        it->rc == ERR_BUS_TIMEOUT ? rest_local_environment(ch->c->w, ch->c->environment) : NULL;
     if (!env) {
         rest_fail_item(ch->c, it);
         return;
@@ -74,7 +74,7 @@ void rest_packages_list(struct rest_call *c)
 
 static void on_package(struct rest_call *c, struct gw_package *p)
 {
-    rest_reply_json(c, 200, rest_package_json(c->g, p));
+    rest_reply_json(c, 200, rest_package_json(c->w, p));
 }
 
 void rest_package_get(struct rest_call *c)

@@ -71,7 +71,7 @@ static bool is_while_draining(const struct rest_call *c)
            handlers[c->route - rest_routes] == rest_root;
 }
 
-void rest_publisher_handle(struct gateway *g, struct http_req *r)
+void rest_publisher_handle(struct gw_worker *w, struct http_req *r)
 {
     cors_headers(r);
     if (slice_is(http_method(r), "OPTIONS")) {
@@ -80,7 +80,7 @@ void rest_publisher_handle(struct gateway *g, struct http_req *r)
     }
     struct arena *a = http_arena(r);
     struct rest_call *c = arena_zalloc(a, sizeof(*c));
-    *c = (struct rest_call){.g = g, .r = r, .a = a};
+    *c = (struct rest_call){.w = w, .r = r, .a = a};
     struct rest_match m;
     struct err e = {0};
     rest_match(a, http_method(r), http_path(r), &m, &e);
@@ -97,7 +97,7 @@ void rest_publisher_handle(struct gateway *g, struct http_req *r)
     if (names_version(c)) {
         rest_fail(c, ERR_UNSUPPORTED,
                   "versionId is not implemented: leave it out, the published version answers");
-    } else if (g->draining && !is_while_draining(c)) {
+    } else if (atomic_load(&w->g->draining) && !is_while_draining(c)) {
         http_answer_header(r, SLICE("Retry-After"), SLICE("1"));
         rest_fail(c, ERR_SHUTDOWN, "this gateway is draining; try again on another");
     } else {

@@ -19,7 +19,7 @@ void rest_root(struct rest_call *c)
     }
     json_set_str(v, "name", "kiln");
     json_set_str(v, "version", KILN_VERSION);
-    json_set_str(v, "instance", c->g->set->instance);
+    json_set_str(v, "instance", c->w->g->set->instance);
     set_new(v, "links", map);
     rest_reply_json(c, 200, v);
 }
@@ -61,12 +61,12 @@ void rest_index(struct rest_call *c)
 static void finish_status(struct rest_call *c, json_t *v, bool planner_there)
 {
     json_t *gateway = json_object();
-    json_set_str(gateway, "instance", c->g->set->instance);
+    json_set_str(gateway, "instance", c->w->g->set->instance);
     json_set_str(gateway, "version", KILN_VERSION);
     json_set_flag(gateway, "plannerAnswers", planner_there);
-    json_set_int(gateway, "queriesRunning", c->g->queries_running);
+    json_set_int(gateway, "queriesRunning", atomic_load(&c->w->g->queries_running));
     set_new(v, "gateway", gateway);
-    if (c->g->draining) {
+    if (atomic_load(&c->w->g->draining)) {
         json_set_str(v, "operationalState", "draining");
     }
     rest_reply_json(c, 200, v);
@@ -82,7 +82,7 @@ static void on_status(struct rest_chain *ch)
     }
     json_array_foreach(json_object_get(v, "environments"), i, env)
     {
-        rest_add_bindings(ch->c->g, env);
+        rest_add_bindings(ch->c->w, env);
     }
     finish_status(ch->c, v, true);
 }
@@ -104,7 +104,7 @@ static void add_away(json_t *errors, const char *environment, const struct rest_
 static void on_no_status(struct rest_chain *ch, struct rest_item *it)
 {
     json_t *v = json_object(), *errors = json_array(), *env;
-    json_t *environments = rest_local_environments(ch->c->g);
+    json_t *environments = rest_local_environments(ch->c->w);
     size_t i;
     json_array_foreach(environments, i, env)
     {

@@ -1,4 +1,5 @@
-#include "services/gateway/query/query.h"
+#include "services/gateway/view.h"
+#include "common/json/json.h"
 
 static const struct gw_source *source_of_build(const struct gw_package *p, const char *build_id)
 {
@@ -86,17 +87,14 @@ static bool has_flagless(const json_t *package)
     return found;
 }
 
-const struct gw_view *gw_view_of(struct gw_package *p)
+void gw_view_make(struct gw_package *p)
 {
-    if (!p->view) {
-        json_t *package = json_parse(slice_of(p->package_json), NULL);
-        struct gw_view *v = arena_zalloc(&p->arena, sizeof(*v));
-        add_bindings(p, v);
-        add_unbaked(p, v);
-        add_planned(p, v, package);
-        v->facts.has_flagless = has_flagless(package);
-        p->view = v;
-        json_decref(package);
-    }
-    return p->view;
+    json_t *package = json_parse(slice_of(p->package_json), NULL);
+    struct gw_view *v = arena_zalloc(&p->arena, sizeof(*v));
+    add_bindings(p, v);
+    add_unbaked(p, v);
+    add_planned(p, v, package);
+    v->facts.has_flagless = has_flagless(package);
+    json_decref(package);
+    p->view = v;
 }

@@ -143,7 +143,9 @@ static void on_http(void *data, struct http_req *r)
 
 static void on_connection_end(void *data)
 {
-    atomic_fetch_sub(&((struct gw_worker *)data)->connections, 1);
+    struct gw_worker *w = data;
+    atomic_fetch_sub(&w->connections, 1);
+    metric_add(w->n_connections, -1);
 }
 
 static void worker_open(struct gw_worker *w)

@@ -52,7 +52,7 @@ void gw_errand_start(struct gw_errand *e)
 void gw_errand_cancel(struct gw_errand *e)
 {
     loop_assert_here(e->w->loop);
-    if (e->halted) {
+    if (e->halted || e->out == 0) {
         return;
     }
     e->halted = true;

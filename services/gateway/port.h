@@ -17,8 +17,9 @@ struct gw_errand {
     bool over;    /* main loop */
 };
 void gw_errand_start(struct gw_errand *e);
-void gw_errand_cancel(struct gw_errand *e); /* idempotent; done still comes. Worker */
-void gw_errand_over(struct gw_errand *e);   /* main loop */
+void gw_errand_cancel(
+    struct gw_errand *e); /* idempotent, nothing after done; done still comes. Worker */
+void gw_errand_over(struct gw_errand *e); /* main loop */
 /* For what nobody waits for: fn is called on the main loop and frees the item. */
 void gw_tell_main(struct gw_worker *w, struct inbox_item *item,
                   void (*fn)(struct inbox_item *item));

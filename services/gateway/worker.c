@@ -3,7 +3,6 @@
 #include "common/log/log.h"
 #include "services/gateway/binder/binder.h"
 #include "services/gateway/conns.h"
-#include <unistd.h>
 
 /* ---- to each of them ---- */
 static void on_leg(struct inbox_item *item)
@@ -71,6 +70,9 @@ static void worker_open(struct gateway *g, unsigned i)
     w->loop = g->workers->n == 1 ? g->loop : loop_new();
     w->sessions = share(g->set->warehouse_sessions, g->workers->n, i);
     map_init(&w->shelf);
+    char label[32];
+    snprintf(label, sizeof(label), "worker=\"%u\"", i + 1);
+    w->n_connections = metric_gauge("kiln_gateway_connections", label, "client connections");
     gw_conns_open(w);
     g->workers->kind->open(w);
 }
@@ -119,6 +121,7 @@ void gw_workers_give(struct gateway *g, int fd)
         }
     }
     atomic_fetch_add(&least->connections, 1);
+    metric_add(least->n_connections, 1);
     struct gift *gift = xcalloc(1, sizeof(*gift));
     *gift = (struct gift){.item.fn = on_gift, .w = least, .fd = fd};
     loop_post(least->loop, &gift->item);

@@ -17,6 +17,7 @@ struct gw_worker {
     struct gw_part *query_half;
     struct http_server *http;            /* fed with descriptors by the main loop */
     atomic_uint connections;             /* handed to it and not ended */
+    struct metric *n_connections;        /* the same */
     struct loop_thread thread;           /* unless it is the main loop */
     void (*closed)(struct gw_worker *w); /* while it closes */
     struct gw_leg *closing;

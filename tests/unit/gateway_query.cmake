@@ -14,3 +14,4 @@ kiln_test(NAME gateway_query_test
 kiln_test(NAME gateway_query_end_test
     SOURCES ${CMAKE_CURRENT_LIST_DIR}/gateway_query_end_test.c ${CMAKE_CURRENT_LIST_DIR}/gateway_query_fixture.c
     LINKS kiln_gateway_query)
+kiln_test(NAME gateway_worker_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/gateway_worker_test.c LINKS kiln_gateway_binder)

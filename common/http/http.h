@@ -43,7 +43,7 @@ void http_server_on_end(struct http_server *s, void (*fn)(void *data), void *dat
 int http_server_port(const struct http_server *s);      /* of the first TCP listener */
 unsigned http_server_open(const struct http_server *s); /* connections now */
 /* Stops accepting, what the kernel has accepted is still taken; idle connections close at once, new
- * ones when no request comes within 100 ms, busy ones after their answer, all by force after
+ * ones when no request comes within half a second, busy ones after their answer, all by force after
  * `grace`; then done runs. */
 void http_server_close(struct http_server *s, struct ms grace, void (*done)(void *data),
                        void *data);

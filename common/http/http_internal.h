@@ -10,7 +10,7 @@
 #define HTTP_COPY_MAX (16 * 1024)   /* bodies up to this are copied behind their head */
 #define HTTP_SLOW_MARK (256 * 1024) /* more unsent bytes than this: http_write says stop */
 #define HTTP_EXTRA_MAX 8            /* headers that http_answer_header takes per request */
-#define HTTP_FRESH_MS 100           /* a new connection, for its request, when the server closes */
+#define HTTP_FRESH_MS 500           /* a new connection, for its request, when the server closes */
 #define HTTP_LINGER_MS                                                                             \
     2000 /* how long we read on after refusing a request, so that the answer arrives */
 

@@ -4,7 +4,6 @@ import http.client
 import json
 import re
 import signal
-import threading
 
 import pytest
 
@@ -217,7 +216,7 @@ def test_one_worker_is_the_main_loop(two, name):
         with Load(two, BY_REGION, want, threads=3, package=name) as load:
             two.materialize(name, forceRefresh=True)
             load.goes_on(10)
-        assert threading.active_count() < 20 and gateway.stop() == 0
+        assert gateway.stop() == 0
     finally:
         gateway.env["KILN_WORKERS"] = str(WORKERS)
         if not gateway.alive:

@@ -86,6 +86,52 @@ START_TEST(closing_ends_queries_and_compiles)
 }
 END_TEST
 
+/* The compiler holds the query of one worker; the other one's errand for the same has arrived. */
+static void hold_for_both(struct client *other)
+{
+    client_connect(other, http_server_port(fx.server));
+    fx.holds_compiler = true;
+    fixture_send(&fx.c, "query", "", QUERY);
+    turn_until(fx.loop, fx.held_call);
+    fixture_send(other, "other", "", QUERY);
+    turn_until(fx.loop, !list_empty(&fx.other.query_half->compiles));
+    (void)loop_turn(fx.loop, MS(10));
+}
+
+START_TEST(equal_misses_of_two_workers_share_one_compile)
+{
+    struct client other;
+    hold_for_both(&other);
+    ck_assert_uint_eq(map_len(&fx.g.compiling), 1);
+    fixture_release_call();
+
+    turn_until(fx.loop, client_has(&fx.c, "HTTP/1.1 200 ") && client_has(&other, "HTTP/1.1 200 "));
+    ck_assert_uint_eq(fx.n_asked, 1);
+    fixture_ask("query", "", QUERY); /* each has its own copy now */
+    fixture_send(&other, "other", "", QUERY);
+    turn_until(fx.loop, client_has(&other, "HTTP/1.1 200 "));
+    ck_assert_uint_eq(fx.n_asked, 1);
+    client_close(&other);
+    expect_idle();
+}
+END_TEST
+
+START_TEST(a_worker_that_closes_leaves_a_shared_compile_to_the_other)
+{
+    struct client other;
+    hold_for_both(&other);
+
+    gw_query_close(&fx.w, on_fixture_closed);
+    turn_until(fx.loop, fx.closed);
+    ck_assert_ptr_nonnull(fx.held_call);
+    fixture_release_call();
+
+    turn_until(fx.loop, client_has(&other, "HTTP/1.1 200 "));
+    ck_assert_uint_eq(fx.n_asked, 1);
+    client_close(&other);
+}
+END_TEST
+
 START_TEST(compile_learns_new_tables_and_answers_problems)
 {
     fx.asks_needs = true;
@@ -222,6 +268,8 @@ int main(void)
     tcase_add_test(t, a_client_that_hangs_up_while_compiling_leaves_the_compile_to_others);
     tcase_add_test(t, queries_past_the_cap_are_told_to_come_again);
     tcase_add_test(t, closing_ends_queries_and_compiles);
+    tcase_add_test(t, equal_misses_of_two_workers_share_one_compile);
+    tcase_add_test(t, a_worker_that_closes_leaves_a_shared_compile_to_the_other);
     tcase_add_test(t, compile_learns_new_tables_and_answers_problems);
     tcase_add_test(t, compile_goes_on_without_a_connection);
     tcase_add_test(t, a_hang_up_ends_a_compile_and_a_description);

@@ -343,6 +343,8 @@ static void on_request(void *data, struct http_req *r)
     (void)data;
     if (slice_is(path, "/query")) {
         gw_query_handle(&fx.w, r, &fx.package, "m.malloy");
+    } else if (slice_is(path, "/other")) {
+        gw_query_handle(&fx.other, r, &fx.package, "m.malloy");
     } else if (slice_is(path, "/compile")) {
         gw_compile_handle(&fx.w, r, &fx.package, "m.malloy");
     } else if (slice_is(path, "/model")) {
@@ -395,14 +397,15 @@ void fixture_open(void)
                                   .query_timeout_ms = 4000,
                                   .max_concurrent_queries = 2,
                                   .query_cache_entries = 16};
-    fx.g.loop = fx.w.loop = fx.loop;
+    fx.g.loop = fx.w.loop = fx.other.loop = fx.loop;
     fx.g.set = &fx.set;
-    fx.w.g = &fx.g;
+    fx.w.g = fx.other.g = &fx.g;
     map_init(&fx.g.compiling);
     fx.wh.ops = &fake_ops;
     package_init();
     gw_view_make(&fx.package);
     gw_query_open(&fx.w);
+    gw_query_open(&fx.other);
     struct http_handler h = {.on_request = on_request};
     fx.server = http_server_new(fx.loop, NULL, &h);
     ck_assert_int_eq(http_server_listen(fx.server, "127.0.0.1:0", &e), 0);
@@ -417,8 +420,7 @@ static void on_over(void *data)
 
 void on_fixture_closed(struct gw_worker *w)
 {
-    must(w == &fx.w);
-    fx.closed = true;
+    *(w == &fx.w ? &fx.closed : &fx.closed_other) = true;
 }
 
 void fixture_shut(void)
@@ -429,7 +431,8 @@ void fixture_shut(void)
     if (fx.w.query_half) {
         gw_query_close(&fx.w, on_fixture_closed);
     }
-    turn_until(fx.loop, fx.closed);
+    gw_query_close(&fx.other, on_fixture_closed);
+    turn_until(fx.loop, fx.closed && fx.closed_other);
     http_server_free(fx.server);
     ck_assert_uint_eq(fx.package.refs, 1);
     ck_assert_uint_eq(map_len(&fx.g.compiling), 0);

@@ -13,7 +13,8 @@ struct asked { /* what the compiler was asked */
 };
 struct gateway_fixture {
     struct gateway g;
-    struct gw_worker w; /* the main loop is it */
+    struct gw_worker w, other; /* on the main loop, both */
+    bool closed_other;
     struct gw_settings set;
     struct loop *loop;
     struct http_server *server;
@@ -51,7 +52,8 @@ extern struct gateway_fixture fx;
 void fixture_open(void);
 void fixture_shut(void);
 void on_fixture_closed(struct gw_worker *w); /* of gw_query_close */
-/* Sends a POST and waits for the answer; path: "query", "compile", "sql", "test", "model". */
+/* Sends a POST and waits for the answer; path: "query", "other" (a query of the other worker),
+ * "compile", "sql", "test", "model". */
 void fixture_send(struct client *c, const char *path, const char *headers, const char *body);
 void fixture_ask(const char *path, const char *headers, const char *body);
 void expect_answer(const char *text);

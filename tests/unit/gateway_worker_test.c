@@ -187,7 +187,9 @@ START_TEST(a_set_counts_as_applied_when_the_last_worker_has_swapped)
 {
     struct job busy = {0};
     ck_assert_int_eq(sem_init(&busy.go, 0, 0), 0);
+    ck_assert_uint_eq(binder_oldest(&fx.b, &fx.unit), 0);
     apply(5);
+    ck_assert_uint_eq(binder_oldest(&fx.b, &fx.unit), 5); /* one of them may have it */
     turn_until(fx.g.loop, fx.unit.applied == 5);
     ck_assert_uint_eq(seen_by(0), 5);
     ck_assert_uint_eq(seen_by(1), 5);

@@ -85,12 +85,13 @@ void binder_unserve(struct gw_unit *u)
     }
 }
 
+/* Counted from when it goes to the first worker: a query there may read its tables already. */
 uint64_t binder_oldest(const struct gw_binder *b, const struct gw_unit *u)
 {
     list_for_each (it, &b->alive) {
         const struct gw_package *p = list_entry(it, struct gw_package, link);
         if (p->unit == u->id) {
-            return p->epoch < u->applied ? p->epoch : u->applied;
+            return p->epoch;
         }
     }
     return u->applied;

@@ -42,9 +42,9 @@ void http_server_take_fd(struct http_server *s, int fd);
 void http_server_on_end(struct http_server *s, void (*fn)(void *data), void *data);
 int http_server_port(const struct http_server *s);      /* of the first TCP listener */
 unsigned http_server_open(const struct http_server *s); /* connections now */
-/* Stops accepting, what the kernel has accepted is still taken; idle connections close at once, new
- * ones when no request comes within half a second, busy ones after their answer, all by force after
- * `grace`; then done runs. */
+/* Stops accepting (what waits in the queue of a server that diverts is handed on first); idle
+ * connections close at once, new ones when no request comes within half a second, busy ones after
+ * their answer, all by force after `grace`; then done runs. */
 void http_server_close(struct http_server *s, struct ms grace, void (*done)(void *data),
                        void *data);
 void http_server_free(struct http_server *s); /* after done */

@@ -113,6 +113,8 @@ START_TEST(close_ends_idle_connections_at_once_and_busy_ones_after_their_answer)
     struct fixture f;
     fixture_init(&f, NULL);
     struct client busy;
+    client_send(&f.c, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+    turn_until(f.loop, client_has(&f.c, "GET /x ? []"));
     client_connect(&busy, http_server_port(f.server));
     client_send(&busy, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
     turn_until(f.loop, f.n_held == 1 && http_server_open(f.server) == 2);
@@ -128,6 +130,27 @@ START_TEST(close_ends_idle_connections_at_once_and_busy_ones_after_their_answer)
     ck_assert(client_has(&busy, "Connection: close\r\n"));
     ck_assert(client_ended(&busy));
     client_close(&busy);
+    fixture_fini(&f);
+}
+END_TEST
+
+START_TEST(new_connection_may_still_ask_during_a_close_but_not_for_long)
+{
+    struct fixture f;
+    fixture_init(&f, NULL);
+    struct client silent;
+    client_connect(&silent, http_server_port(f.server));
+    turn_until(f.loop, http_server_open(f.server) == 2);
+
+    http_server_close(f.server, MS(60000), on_fixture_over, &f);
+    (void)loop_turn(f.loop, MS(10));
+    client_send(&f.c, "GET /new HTTP/1.1\r\nHost: x\r\n\r\n");
+    turn_until(f.loop, f.over);
+
+    ck_assert(client_has(&f.c, "GET /new ? []"));
+    ck_assert(client_has(&f.c, "Connection: close\r\n"));
+    ck_assert(client_ended(&silent));
+    client_close(&silent);
     fixture_fini(&f);
 }
 END_TEST
@@ -294,6 +317,37 @@ START_TEST(accepted_socket_can_be_served_by_another_server)
 }
 END_TEST
 
+START_TEST(what_waits_in_the_queue_is_handed_on_before_the_socket_closes)
+{
+    enum { WAITING = 20 };
+    struct fixture f, worker;
+    struct client waiting[WAITING];
+    fixture_init(&f, NULL);
+    client_close(&f.c);
+    turn_until(f.loop, http_server_open(f.server) == 0);
+    worker = (struct fixture){.loop = f.loop};
+    struct http_handler h = {&worker, on_fixture_request, NULL};
+    worker.server = http_server_new(f.loop, NULL, &h);
+    http_server_divert(f.server, on_diverted, &worker);
+    for (int i = 0; i < WAITING; i++) { /* no turn of the loop between here and the close */
+        client_connect(&waiting[i], http_server_port(f.server));
+        client_send(&waiting[i], "GET /w HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+
+    http_server_close(f.server, MS(1000), on_fixture_over, &f);
+    turn_until(f.loop, f.over);
+    http_server_close(worker.server, MS(1000), on_fixture_over, &worker);
+    turn_until(f.loop, worker.over);
+
+    for (int i = 0; i < WAITING; i++) {
+        ck_assert(client_has(&waiting[i], "GET /w ? []"));
+        client_close(&waiting[i]);
+    }
+    http_server_free(worker.server);
+    fixture_fini(&f);
+}
+END_TEST
+
 TCase *http_close_tests(void)
 {
     TCase *tc = tcase_create("close");
@@ -304,6 +358,7 @@ TCase *http_close_tests(void)
     tcase_add_test(tc, who_asks_late_still_hears_that_the_client_is_gone);
     tcase_add_test(tc, answer_may_be_given_inside_of_the_notice);
     tcase_add_test(tc, close_ends_idle_connections_at_once_and_busy_ones_after_their_answer);
+    tcase_add_test(tc, new_connection_may_still_ask_during_a_close_but_not_for_long);
     tcase_add_test(tc, half_sent_request_is_still_served_during_a_close);
     tcase_add_test(tc, close_by_force_after_the_grace_tells_the_handler);
     tcase_add_test(tc, connection_over_the_limit_is_told_so);
@@ -311,5 +366,6 @@ TCase *http_close_tests(void)
     tcase_add_test(tc, unix_socket_is_private_replaces_a_dead_one_and_respects_a_live_one);
     tcase_add_test(tc, unix_socket_never_replaces_a_file_and_a_long_path_is_named);
     tcase_add_test(tc, accepted_socket_can_be_served_by_another_server);
+    tcase_add_test(tc, what_waits_in_the_queue_is_handed_on_before_the_socket_closes);
     return tc;
 }

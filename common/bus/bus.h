@@ -67,6 +67,13 @@ static inline char *bus_str(const char *text)
 }
 
 /* ---- serving ---- */
+struct bus_request;
+struct bus_answer { /* as a handler gave it; borrowed from the handler */
+    int code;       /* 0: no error */
+    const char *text;
+    uint32_t retry_after_ms;
+    struct slice packed; /* without an error */
+};
 struct bus_request {
     enum bus_kind kind;
     uint8_t request_id[16], trace_id[16];
@@ -76,6 +83,9 @@ struct bus_request {
     struct slice payload; /* packed request; lives until the reply */
     struct arena arena;   /* dies with the reply */
     void *data;           /* the handler's */
+    /* NULL, or who takes the answer that is given, in place of the caller, once: whatever is given
+     * after that goes to the caller. */
+    void (*on_answer)(struct bus_request *r, const struct bus_answer *a);
     void *impl;
 };
 /* Called on the loop for each request; answered exactly once, now or later, by one of the two

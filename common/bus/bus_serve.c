@@ -62,8 +62,22 @@ static void answer(struct served *s, struct bus_frame *f)
     b->tp_ops->reply(b->tp, s->seat, buf_slice(&wire));
 }
 
+/* True when someone else takes the answer. */
+static bool is_taken(struct bus_request *r, const struct bus_answer *a)
+{
+    void (*take)(struct bus_request *, const struct bus_answer *) = r->on_answer;
+    r->on_answer = NULL;
+    if (take) {
+        take(r, a);
+    }
+    return take != NULL;
+}
+
 void bus_reply_packed(struct bus_request *r, struct slice packed)
 {
+    if (is_taken(r, &(struct bus_answer){.packed = packed})) {
+        return;
+    }
     struct served *s = r->impl;
     struct bus_frame f = bus_frame_ours(s->server->bus);
     f.payload = packed;
@@ -81,9 +95,14 @@ void bus_reply(struct bus_request *r, const ProtobufCMessage *message)
 
 void bus_reply_error(struct bus_request *r, int code, const char *text, uint32_t retry_after_ms)
 {
+    code = code < 0 ? code : ERR_INTERNAL;
+    if (is_taken(r, &(struct bus_answer){
+                        .code = code, .text = text, .retry_after_ms = retry_after_ms})) {
+        return;
+    }
     struct served *s = r->impl;
     struct bus_frame f = bus_frame_ours(s->server->bus);
-    f.error_code = code < 0 ? code : ERR_INTERNAL;
+    f.error_code = code;
     f.error_text = text && *text ? text : err_code_text(f.error_code);
     f.retry_after_ms = retry_after_ms;
     answer(s, &f);

@@ -102,6 +102,9 @@ static void decide(struct flow_load *f)
                                  .reload_emptied = f->req->cause == LOAD_RELOAD};
     coord_unit_load(f->p->coord, planner_now(f->p), &row, cause_text(f->req->cause),
                     f->req->cause == LOAD_RELOAD ? NULL : keep, n, &d->out);
+    if (f->req->call) {
+        answered_note_package(f->req->call, &d->op);
+    }
     decision_commit(d, on_decided, f);
 }
 

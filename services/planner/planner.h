@@ -103,6 +103,8 @@ struct planner {
     struct flow_boot *boot_flow;
     struct list runs_planning; /* flow_run in progress */
     struct list works;         /* struct planner_work: every flow in progress */
+    struct list controls;      /* control calls at work (answered.c) */
+    unsigned n_answering;      /* .. of them waiting for the run store */
     struct service *closing;   /* the bus part is to close, once nothing is in work */
     bool events_running;
     struct flow_events *events_flow;
@@ -215,7 +217,8 @@ struct load_request {
     struct slice archive;    /* instead of a location; copied */
     const char *patch;       /* LOAD_PATCH: JSON body */
     enum load_cause cause;
-    bool unwaited; /* done as soon as it is decided, before the gateways have it */
+    struct bus_request *call; /* on whose behalf; NULL: nobody's */
+    bool unwaited;            /* done as soon as it is decided, before the gateways have it */
     void (*done)(struct load_request *r); /* on the loop, later, once */
     void *data;
     int rc;
@@ -264,6 +267,7 @@ void run_preview_start(struct run_preview *v);
 
 /* ---- serving ---- */
 void planner_serve(void *data, struct bus_request *r);
+void planner_dispatch(struct planner *p, struct bus_request *r); /* to the handler of its kind */
 void serve_builder(struct planner *p, struct bus_request *r);
 void serve_gateway(struct planner *p, struct bus_request *r);
 void serve_runs(struct planner *p, struct bus_request *r);
@@ -282,6 +286,18 @@ struct planner_environment *serve_environment(struct planner *p, struct bus_requ
                                               const char *name);
 struct planner_unit *serve_unit(struct planner *p, struct bus_request *r, const char *environment,
                                 const char *package);
+
+/* ---- answered.c ---- */
+bool answered_is_for(enum bus_kind kind);
+/* Answers a repeat, or dispatches. */
+void answered_serve(struct planner *p, struct bus_request *r);
+/* What a repeat of r gets once op's change is stored, should the planner end before its answer is
+ * out: this reply; or the run, or the package as it is then. Before op starts. */
+void answered_note(struct bus_request *r, struct store_op *op, const ProtobufCMessage *reply);
+void answered_note_run(struct bus_request *r, struct store_op *op, const char *run, uint64_t unit);
+void answered_note_package(struct bus_request *r, struct store_op *op);
+void serve_run_again(struct planner *p, struct bus_request *r, const char *run, uint64_t unit);
+void serve_package_again(struct planner *p, struct bus_request *r);
 
 /* ---- run_json.c ---- */
 json_t *run_json(const struct store_run_rec *r, struct planner *p);

@@ -1,5 +1,6 @@
 """The REST API of the gateway beside queries: routes, packages, environments, connections, runs, frozen configuration."""
 import hashlib
+import secrets
 
 import pytest
 
@@ -172,6 +173,50 @@ def test_one_idempotency_key_makes_one_run(shopped):
     assert first.status_code == second.status_code == 201
     assert first.json()["id"] == second.json()["id"] and first.headers["Location"].endswith(first.json()["id"])
     kiln.wait_run(first.json()["id"], package)
+
+
+def once_and_again(kiln, method, path, status, package=None, **kw):
+    """The same call twice with one key: the same answer, and the package's binding set stays what the first one made it."""
+    key = {"Idempotency-Key": secrets.token_hex(8)}
+    first = kiln.call(method, path, headers=key, **kw)
+    epoch = package and epoch_of(kiln, package)
+    second = kiln.call(method, path, headers=key, **kw)
+    assert first.status_code == second.status_code == status and first.content == second.content, (first.text, second.text)
+    assert not package or epoch_of(kiln, package) == epoch
+    return second
+
+
+def test_a_repeat_with_its_idempotency_key_gets_the_same_answer_and_changes_nothing(kiln, name):
+    path, body = f"{HERE}/connections/{name}", {"type": "postgres", "postgresConnection": {"host": "/nowhere"}}
+    key = {"Idempotency-Key": f"create {name}"}
+    made = [kiln.call("POST", path, json=body, headers=key) for _ in range(2)]
+    assert [m.status_code for m in made] == [201, 201] and made[0].content == made[1].content
+    for again in range(2):  # errors are answers too
+        assert "PATCH" in message(kiln.call("POST", path, json=body, headers={"Idempotency-Key": f"other {name}"}), 409)
+    once_and_again(kiln, "PATCH", path, 200, json={"postgresConnection": {"databaseName": "d"}})
+    assert "another call" in message(kiln.call("PATCH", path, json={}, headers=key), 400)
+    assert "another call" in message(kiln.call("POST", path + "_b", json=body, headers=key), 400)
+    once_and_again(kiln, "DELETE", path, 200)
+    assert kiln.call("POST", path, json=body, headers=key).status_code == 201  # the answer of then; nothing is made
+    message(kiln.call("GET", path), 404)
+
+
+def epoch_of(kiln, package):
+    return kiln.call("POST", f"{HERE}/packages/{package}/models/shop.malloy/query", json={"query": BY_REGION}).headers["Kiln-Epoch"]
+
+
+def test_packages_and_runs_are_changed_once_by_calls_that_come_twice(kiln, name):
+    where = str(kiln.write_package(name, shop(name)))
+    once_and_again(kiln, "POST", f"{HERE}/packages", 200, name, json={"name": name, "location": where})
+    once_and_again(kiln, "PATCH", f"{HERE}/packages/{name}", 200, name, json={"description": "once"})
+    once_and_again(kiln, "PATCH", f"{HERE}/packages/{name}", 200, name, json={"manifestLocation": None})
+    runs = f"{HERE}/packages/{name}/materializations"
+    made = once_and_again(kiln, "POST", runs, 201, json={}).json()
+    kiln.wait_run(made["id"], name)
+    assert len(kiln.json("GET", runs)) == 1
+    once_and_again(kiln, "DELETE", f"{runs}/{made['id']}", 204)
+    once_and_again(kiln, "DELETE", f"{HERE}/packages/{name}", 200)
+    message(kiln.call("GET", f"{HERE}/packages/{name}"), 404)
 
 
 def test_runs_are_planned_listed_paged_and_deleted_under_their_own_package_only(shopped, name):

@@ -151,6 +151,19 @@ def test_a_connection_is_created_read_without_its_secrets_changed_and_deleted(ki
     assert "hunter22" not in kiln.last_words(1_000_000)
 
 
+def test_no_credential_of_a_connection_is_shown_whatever_its_setting_is_called(kiln, name):
+    path, secret = f"{HERE}/connections/{name}", "s3cr3t-of-the-test"
+    settings = {"host": "/nowhere", "userName": "u", "sslpassword": secret, "ssh": {"identity_key": secret, "jump": f"ssh://u:{secret}@host"},
+                "options": f"-c x password={secret}", "list": [{"clientSecret": secret}], "proxyUrl": f"http://u:{secret}@proxy"}
+    kiln.json("POST", path, status=201, json={"type": "postgres", "postgresConnection": settings, "sessionToken": secret})
+    assert kiln.json("GET", path)["postgresConnection"] == {"host": "/nowhere", "userName": "u", "ssh": {}, "list": [{}]}
+    for where in ("status", HERE, "environments", f"{HERE}/connections"):
+        shown = kiln.call("GET", where)
+        assert shown.status_code == 200 and name in shown.text and secret not in shown.text, where
+    kiln.json("DELETE", path)
+    assert secret not in kiln.last_words(1_000_000)
+
+
 # ---- runs ----
 @pytest.mark.parametrize("body,status,says", [
     ({"forceRefresh": "yes"}, 400, "'forceRefresh'"),

@@ -221,19 +221,6 @@ START_TEST(paging_takes_non_negative_integers_only)
 }
 END_TEST
 
-START_TEST(credentials_are_taken_out_at_any_depth)
-{
-    json_t *v = object("{\"name\":\"pg\",\"type\":\"postgres\",\"access_token\":\"t\","
-                       "\"postgresConnection\":{\"host\":\"h\",\"userName\":\"u\",\"password\":"
-                       "\"p\",\"connectionString\":\"s\"},\"list\":[{\"clientSecret\":\"s\"}]}");
-    rest_redact(v);
-    auto_free char *text = json_text(v);
-    ck_assert_str_eq(text, "{\"name\":\"pg\",\"type\":\"postgres\",\"postgresConnection\":{"
-                           "\"host\":\"h\",\"userName\":\"u\"},\"list\":[{}]}");
-    json_decref(v);
-}
-END_TEST
-
 START_TEST(request_id_is_of_the_key_and_differs_between_the_calls_of_a_request)
 {
     static const uint8_t sha_of_abc[16] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
@@ -261,7 +248,6 @@ TCase *rest_body_case(void)
     tcase_add_test(tc, environment_body_is_checked_down_to_its_members);
     tcase_add_test(tc, connection_needs_a_type_when_it_is_new);
     tcase_add_test(tc, paging_takes_non_negative_integers_only);
-    tcase_add_test(tc, credentials_are_taken_out_at_any_depth);
     tcase_add_test(tc, request_id_is_of_the_key_and_differs_between_the_calls_of_a_request);
     return tc;
 }

@@ -102,6 +102,10 @@ static void decide(struct flow_load *f)
                                  .reload_emptied = f->req->cause == LOAD_RELOAD};
     coord_unit_load(f->p->coord, planner_now(f->p), &row, cause_text(f->req->cause),
                     f->req->cause == LOAD_RELOAD ? NULL : keep, n, &d->out);
+    if (f->req->unbind) {
+        int rc = coord_unbind(f->p->coord, planner_now(f->p), f->unit_id, "patch", false, &d->out);
+        must(rc == 0); /* it exists by now */
+    }
     if (f->req->call) {
         answered_note_package(f->req->call, &d->op);
     }

@@ -216,6 +216,7 @@ struct load_request {
     const char *description; /* NULL: keep */
     struct slice archive;    /* instead of a location; copied */
     const char *patch;       /* LOAD_PATCH: JSON body */
+    bool unbind;             /* LOAD_PATCH: and the set is emptied, in the same commit */
     enum load_cause cause;
     struct bus_request *call; /* on whose behalf; NULL: nobody's */
     bool unwaited;            /* done as soon as it is decided, before the gateways have it */

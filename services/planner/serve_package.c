@@ -202,6 +202,20 @@ static void unbind(struct planner *p, struct bus_request *r, struct planner_unit
     decision_commit(d, on_unbound, c);
 }
 
+/* Anything but clearing the bindings: then it is a load. */
+static bool changes_package(const json_t *body)
+{
+    static const char *const keys[] = {"description",     "location", "scope",
+                                       "materialization", "explores", "queryableSources",
+                                       "queryMetadata"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        if (json_object_get(body, keys[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void patch(struct planner *p, struct bus_request *r)
 {
     Kiln__PatchReq *q = serve_unpack(r, &kiln__patch_req__descriptor);
@@ -227,7 +241,7 @@ static void patch(struct planner *p, struct bus_request *r)
         bus_reply_error(
             r, ERR_UNSUPPORTED,
             "binding a manifestLocation is not built yet; materialize the package instead", 0);
-    } else if (clears) {
+    } else if (clears && !changes_package(body)) {
         unbind(p, r, u);
     } else {
         char *path = NULL;
@@ -239,6 +253,7 @@ static void patch(struct planner *p, struct bus_request *r)
         c->load.location = path;
         c->load.description = description;
         c->load.patch = q->body_json;
+        c->load.unbind = clears;
         flow_load_start(&c->load);
     }
     json_decref(body);

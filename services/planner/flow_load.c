@@ -130,9 +130,8 @@ static enum flow_next step_read(struct flow *flow)
                          f->package, f->location ? f->location : "the archive");
     }
     f->manifest = package_manifest_parse(slice_of(f->files.manifest), &e);
-    if (!f->manifest) {
-        return flow_fail(flow, LOAD_END, ERR_PACKAGE, "package '%s': publisher.json: %s",
-                         f->package, err_text(&e));
+    if (!f->manifest || package_manifest_check(f->manifest, &e)) {
+        return flow_fail(flow, LOAD_END, ERR_PACKAGE, "package '%s': %s", f->package, err_text(&e));
     }
     return flow_goto(flow, LOAD_COMPILE);
 }

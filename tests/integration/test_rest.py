@@ -92,6 +92,13 @@ def test_a_package_that_does_not_compile_is_424_and_leaves_nothing(kiln, name):
     assert kiln.call("GET", f"{HERE}/packages/{name}").status_code in (404, 424)
 
 
+def test_a_manifest_whose_name_is_no_string_is_refused_with_one_sentence(kiln, name):
+    where = kiln.write_package(name, shop(name))
+    (where / "publisher.json").write_text('{"name": 7}')
+    says = message(kiln.call("POST", f"{HERE}/packages", json={"name": name, "location": f"./packages/{name}"}), 424)
+    assert says == f"package '{name}': publisher.json: \"name\" must be a string, such as \"sales\", and it is a number"
+
+
 def test_patch_changes_what_it_names_keeps_the_bindings_and_unbinds_on_null(shopped):
     kiln, package = shopped
     kiln.materialize(package)
@@ -104,6 +111,21 @@ def test_patch_changes_what_it_names_keeps_the_bindings_and_unbinds_on_null(shop
     cleared = kiln.json("PATCH", path, json={"manifestLocation": None})
     assert (cleared["manifestBindingStatus"], cleared["manifestEntryCount"]) == ("unbound", 0)
     assert kiln.query(BY_REGION, package=package).served == "live"
+
+
+def test_a_patch_that_unbinds_changes_the_rest_of_its_body_as_well(shopped):
+    kiln, package = shopped
+    kiln.materialize(package)
+    path = f"{HERE}/packages/{package}"
+    body = {"name": package, "manifestLocation": None, "description": "and new words", "materialization": {"schedule": "0 5 * * *"}, "scope": "version"}
+    for manifest_location in (None, ""):
+        changed = kiln.json("PATCH", path, json={**body, "manifestLocation": manifest_location})
+        assert (changed["manifestBindingStatus"], changed["manifestEntryCount"]) == ("unbound", 0)
+        assert (changed["description"], changed["scope"], changed["materialization"]["schedule"]) == ("and new words", "version", "0 5 * * *")
+        assert kiln.query(BY_REGION, package=package).served == "live"
+        assert kiln.materialize(package)["status"] == "MANIFEST_FILE_READY"
+    assert "'explores'" in message(kiln.call("PATCH", path, json={"manifestLocation": None, "explores": 7}), 400)
+    assert kiln.package(package)["manifestBindingStatus"] == "bound", "what is refused unbinds nothing"
 
 
 def test_a_reload_unbinds_and_says_so(shopped):

@@ -32,8 +32,9 @@ struct planner_settings {
     int64_t compile_timeout_ms;
     const char *secret_key, *bus_key;
     bool trusted_network;
-    bool collision_enforce;   /* PERSIST_COLLISION_ENFORCE */
-    const char *storage_mode; /* PERSIST_STORAGE_MODE */
+    bool collision_enforce;     /* PERSIST_COLLISION_ENFORCE */
+    const char *query_metadata; /* PUBLISHER_QUERY_METADATA */
+    const char *storage_mode;   /* PERSIST_STORAGE_MODE */
     int64_t warehouse_sessions;
     int64_t lease_ms, sweep_every_ms, sweep_age_ms;
 };

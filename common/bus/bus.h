@@ -34,6 +34,8 @@ struct bus_call {
     enum bus_kind kind;
     uint8_t request_id[16]; /* all zero: bus_call_start makes a random one; the same id on every
                                retry */
+    uint8_t trace_id[16]; /* of the request, hook or run that this call belongs to; all zero: of its
+                             own */
     const ProtobufCMessage *request;  /* packed inside bus_call_start; NULL: empty payload */
     struct ms timeout;                /* whole call, retries included; 0: the kind's default */
     void (*done)(struct bus_call *c); /* on the loop, exactly once, never inside bus_call_start */

@@ -29,7 +29,6 @@ struct call {
     struct ms pause; /* the next one */
     size_t hops;     /* addresses in a row that were not the leader */
     int failing_with;
-    uint8_t trace_id[BUS_ID_LEN];
     struct buf payload;
     struct buf wire;
 };
@@ -132,7 +131,7 @@ static void send_or_wait(struct call *c)
     struct bus_frame f = bus_frame_ours(b);
     f.kind = (uint32_t)c->pub->kind;
     memcpy(f.request_id, c->pub->request_id, BUS_ID_LEN);
-    memcpy(f.trace_id, c->trace_id, BUS_ID_LEN);
+    memcpy(f.trace_id, c->pub->trace_id, BUS_ID_LEN);
     struct ms left = ms_sub(c->deadline, bus_now(b));
     f.budget_ms = (uint32_t)ms_min(ms_max(left, MS(1)), MS(UINT32_MAX)).v;
     f.payload = buf_slice(&c->payload);
@@ -370,7 +369,9 @@ int bus_call_start(struct bus *b, struct bus_call *pub)
     if (bus_id_is_zero(pub->request_id)) {
         b->clock_ops->random(b->clock, pub->request_id, BUS_ID_LEN);
     }
-    b->clock_ops->random(b->clock, c->trace_id, BUS_ID_LEN);
+    if (bus_id_is_zero(pub->trace_id)) {
+        b->clock_ops->random(b->clock, pub->trace_id, BUS_ID_LEN);
+    }
     bus_pack_into(pub->request, &c->payload);
     struct ms timeout = pub->timeout;
     if (timeout.v <= 0) {

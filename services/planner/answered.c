@@ -91,6 +91,10 @@ static void pack(struct control *c, Kiln__StoredAnswer *s, struct store_answer *
 /* ---- the answer ---- */
 static void give(struct control *c)
 {
+    const struct bus_request *r = c->r;
+    log_info("control.answered", "kind=%s from=%s error=%s trace=%s",
+             bus_kind_find((uint32_t)r->kind)->name, log_q(r->instance),
+             c->answer.code ? err_code_name(c->answer.code) : "-", log_id(r->trace_id));
     list_del(&c->link);
     if (c->answer.code) {
         bus_reply_error(c->r, c->answer.code, c->answer.text, c->answer.retry_after_ms);

@@ -88,7 +88,8 @@ static void tell(struct planner *p, const struct coord_note *n)
         break;
     case NOTE_RUN:
         publish_hint(p, "runs", n);
-        log_info("run.state", "run=%s state=%s", n->run, run_state_name(n->state));
+        log_info("run.state", "run=%s state=%s trace=%s", n->run, run_state_name(n->state),
+                 log_id(n->trace.b));
         if (!run_state_active(n->state)) {
             count_run(n);
             loop_defer(p->loop, &p->event_task);

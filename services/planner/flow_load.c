@@ -399,8 +399,8 @@ static void on_end(struct flow *flow)
         json_decref(v);
         r->package_json = buf_str(&text);
     } else {
-        log_warn("package.load_failed", "package=%s error=%s", log_q(f->package),
-                 log_q(err_text(&r->err)));
+        log_warn("package.load_failed", "package=%s error=%s trace=%s", log_q(f->package),
+                 log_q(err_text(&r->err)), log_id(r->trace.b));
     }
     struct planner *p = f->p;
     r->done(r);

@@ -135,10 +135,10 @@ static void adopt(struct flow_load *f)
     struct coord_unit_row now;
     f->epoch = coord_unit_get(f->p->coord, f->unit_id, &now) ? now.epoch : 0;
     log_info("package.loaded",
-             "environment=%s package=%s load=%llu targets=%zu refused=%zu epoch=%llu",
+             "environment=%s package=%s load=%llu targets=%zu refused=%zu epoch=%llu trace=%s",
              f->environment_name, f->package, (unsigned long long)f->load_id,
              f->unit->load->plan.n_targets, f->unit->load->plan.n_refusals,
-             (unsigned long long)f->epoch);
+             (unsigned long long)f->epoch, log_id(f->req->trace.b));
 }
 
 enum flow_next load_step_decide(struct flow *flow)

@@ -220,7 +220,8 @@ struct load_request {
     bool unbind;             /* LOAD_PATCH: and the set is emptied, in the same commit */
     enum load_cause cause;
     struct bus_request *call; /* on whose behalf; NULL: nobody's */
-    bool unwaited;            /* done as soon as it is decided, before the gateways have it */
+    struct uuid trace;
+    bool unwaited; /* done as soon as it is decided, before the gateways have it */
     void (*done)(struct load_request *r); /* on the loop, later, once */
     void *data;
     int rc;
@@ -280,6 +281,7 @@ void held_pulls_fail(struct planner *p);
 /* Unpacks a request or answers ERR_BUS_FRAME and returns NULL. */
 void *serve_unpack(struct bus_request *r, const ProtobufCMessageDescriptor *d);
 void serve_reply_json(struct bus_request *r, json_t *v);
+struct uuid serve_trace(const struct bus_request *r);
 /* Answers with an error that people decide about, a transient one too: the bus of the caller does
  * not ask again by itself, as each time would be a whole load. */
 void serve_reply_final(struct bus_request *r, int code, const char *text);

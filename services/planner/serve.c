@@ -11,6 +11,13 @@ void *serve_unpack(struct bus_request *r, const ProtobufCMessageDescriptor *d)
     return m;
 }
 
+struct uuid serve_trace(const struct bus_request *r)
+{
+    struct uuid trace;
+    memcpy(trace.b, r->trace_id, sizeof(trace.b));
+    return trace;
+}
+
 void serve_reply_json(struct bus_request *r, json_t *v)
 {
     auto_free char *text = json_text(v);

@@ -46,6 +46,7 @@ static struct package_call *call_new(struct planner *p, struct bus_request *r, u
                                     .package = package,
                                     .cause = cause,
                                     .call = r,
+                                    .trace = serve_trace(r),
                                     .done = on_loaded,
                                     .data = c};
     return c;

@@ -95,7 +95,8 @@ static void create(struct planner *p, struct bus_request *r)
                               .names = (const char *const *)q->source_names,
                               .n_names = q->n_source_names,
                               .run_context = q->run_context_json[0] ? q->run_context_json : NULL,
-                              .request_id = r->request_id};
+                              .request_id = r->request_id,
+                              .trace = serve_trace(r)};
     struct err e = {0};
     bool *covered = arena_zalloc(&d->arena, u->load->plan.n_targets + 1);
     int rc =

@@ -196,7 +196,8 @@ START_TEST(delivery_that_comes_twice_gives_the_first_event)
                             .environment = "prod",
                             .name = "sales",
                             .body_json = "{\"build\":true}",
-                            .archive = slice_make("PK\0", 3)};
+                            .archive = slice_make("PK\0", 3),
+                            .trace = {{5, 6}}};
     ck_assert_int_eq(run_op(op, store_event_insert(one.s, op, &e)), 0);
     ck_assert_uint_gt(e.id, 0);
     struct store_event twice = e, unnamed = e, got;
@@ -207,6 +208,7 @@ START_TEST(delivery_that_comes_twice_gives_the_first_event)
     ck_assert_int_eq(run_op(op, store_event_insert(one.s, op, &twice)), ERR_CONFLICT);
 
     ck_assert_str_eq(twice.public_id, "evt_1");
+    ck_assert_uint_eq(twice.trace.b[1], 6);
     ck_assert_str_eq(twice.state, "loading");
     ck_assert(slice_eq(twice.archive, slice_make("PK\0", 3)));
     unnamed.public_id = "evt_3";

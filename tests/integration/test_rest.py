@@ -254,6 +254,30 @@ def test_packages_and_runs_are_changed_once_by_calls_that_come_twice(kiln, name)
     message(kiln.call("GET", f"{HERE}/packages/{name}"), 404)
 
 
+def test_the_trace_of_a_request_is_in_the_log_lines_of_its_run_in_every_service(shopped):
+    kiln, package = shopped
+    trace = secrets.token_hex(16)
+    parent = {"traceparent": f"00-{trace}-{secrets.token_hex(8)}-01"}
+    run = kiln.call("POST", f"{HERE}/packages/{package}/materializations", json={}, headers=parent).json()
+    kiln.wait_run(run["id"], package)
+    lines = {name: [line for line in (p.out() + p.err()).splitlines() if trace in line] for name, p in kiln.procs.items()}
+    planner = " ".join(lines["planner"])
+    for says in ("control.answered kind=CREATE_RUN", f"run.state run={run['id']} state=ready", "job.leased", "job.reported"):
+        assert says in planner, lines
+    builders = " ".join(line for name, of in lines.items() if name.startswith("builder") for line in of)
+    assert builders.count("job.start") == builders.count("job.end") == 2 == planner.count("job.reported")
+    assert any("rest.answered method=POST" in line for line in lines["gateway-1"])
+
+
+def test_requests_without_a_trace_get_one_of_their_own(shopped):
+    kiln, package = shopped
+    kiln.materialize(package)
+    kiln.materialize(package)
+    answered = [line for line in kiln.procs["planner"].err().splitlines() + kiln.procs["planner"].out().splitlines() if "kind=CREATE_RUN" in line]
+    traces = [line.split("trace=")[1].split()[0] for line in answered]
+    assert len(traces) >= 2 and len(set(traces)) == len(traces) and all(len(t) == 32 for t in traces)
+
+
 def test_runs_are_planned_listed_paged_and_deleted_under_their_own_package_only(shopped, name):
     kiln, package = shopped
     other = publish(kiln, name + "_b", shop(name + "_b"))["name"]

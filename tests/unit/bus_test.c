@@ -226,6 +226,33 @@ START_TEST(budget_is_what_is_left_and_the_id_stays)
 }
 END_TEST
 
+START_TEST(trace_of_the_caller_goes_with_the_call_and_without_one_it_has_its_own)
+{
+    struct fake f;
+    struct arena arena;
+    struct ask a[2];
+    const uint8_t trace[16] = {4, 7};
+    fake_dialled(&f);
+    arena_init(&arena);
+    for (size_t i = 0; i < 2; i++) {
+        a[i] = (struct ask){
+            .call = {.kind = BUS_GET_RUN, .timeout = MS(6000), .done = on_done, .data = &a[i]}};
+        if (i == 0) {
+            memcpy(a[i].call.trace_id, trace, sizeof(trace));
+        }
+        ck_assert_int_eq(bus_call_start(f.bus, &a[i].call), 0);
+    }
+
+    struct bus_frame given = frame_of(&f.sent[0].frame, &arena);
+    struct bus_frame own = frame_of(&f.sent[1].frame, &arena);
+    ck_assert_mem_eq(given.trace_id, trace, 16);
+    ck_assert(!bus_id_is_zero(own.trace_id));
+    ck_assert_mem_ne(own.trace_id, trace, 16);
+    arena_fini(&arena);
+    fake_fini(&f);
+}
+END_TEST
+
 START_TEST(pauses_double_up_to_two_seconds)
 {
     static const int64_t pauses[] = {100, 200, 400, 800, 1600, 2000, 2000};
@@ -521,6 +548,7 @@ int main(void)
     Suite *s = suite_create("bus");
     TCase *t = tcase_create("all");
     tcase_add_test(t, budget_is_what_is_left_and_the_id_stays);
+    tcase_add_test(t, trace_of_the_caller_goes_with_the_call_and_without_one_it_has_its_own);
     tcase_add_test(t, pauses_double_up_to_two_seconds);
     tcase_add_test(t, a_lost_message_is_sent_again);
     tcase_add_test(t, a_broken_connection_moves_its_calls);

@@ -21,6 +21,7 @@ struct rest_call {
     const struct rest_route *route;
     const char *environment, *package, *connection, *id, *path; /* of the path; NULL: not in it */
     json_t *body;                                               /* dropped by the answer */
+    uint8_t trace[16];                                          /* all zero until rest_trace */
     unsigned n_calls; /* to the planner so far: tells their request ids apart */
 };
 
@@ -35,6 +36,8 @@ bool rest_take_body(struct rest_call *c, bool may_be_empty);
 /* A query parameter, decoded; NULL when absent. */
 char *rest_query(struct rest_call *c, const char *key);
 bool rest_query_is(struct rest_call *c, const char *key, const char *value);
+/* The request's trace id, made when first asked for. */
+const uint8_t *rest_trace(struct rest_call *c);
 /* Headers that go out with whatever answer this request gets. */
 void rest_epoch_header(struct rest_call *c);
 

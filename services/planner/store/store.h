@@ -166,6 +166,7 @@ struct store_event {
     const char *public_id, *kind, *delivery_id, *environment, *name, *body_json, *state, *run,
         *error;
     struct slice archive;
+    struct uuid trace; /* of the hook that brought it */
     int64_t created_us, updated_us;
 };
 /* Insert; a known delivery id gives the existing event and ERR_CONFLICT with *e filled. */

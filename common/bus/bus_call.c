@@ -206,7 +206,9 @@ static int check_answer(struct call *c, const struct bus_frame *f, int rc, struc
     if (f->error_code) {
         return err_set(e, f->error_code, "%s", f->error_text);
     }
+    const struct bus_kind_row *row = bus_kind_find((uint32_t)c->pub->kind);
     rc = bus_frame_check(b, f, e);
+    rc = rc ? rc : bus_kind_fits(row, "reply", f->payload.len, row->reply_most, e);
     if (rc) {
         return rc;
     }
@@ -347,7 +349,7 @@ static int check_call(const struct bus *b, const struct bus_call *pub, struct er
         return err_set(e, ERR_LIMIT, "%s: a request of %zu bytes is over the limit of %zu bytes",
                        row->name, len, room);
     }
-    return 0;
+    return bus_kind_fits(row, "request", len, row->request_most, e);
 }
 
 int bus_call_start(struct bus *b, struct bus_call *pub)

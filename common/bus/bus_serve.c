@@ -52,7 +52,10 @@ static void answer(struct served *s, struct bus_frame *f)
     f->kind = (uint32_t)s->pub.kind;
     memcpy(f->request_id, s->pub.request_id, BUS_ID_LEN);
     memcpy(f->trace_id, s->pub.trace_id, BUS_ID_LEN);
-    if (bus_frame_pack(f, bus_key(b), &wire, &e)) {
+    const struct bus_kind_row *row = bus_kind_find(f->kind); /* NULL: refused for it */
+    int rc = row ? bus_kind_fits(row, "reply", f->payload.len, row->reply_most, &e) : 0;
+    rc = rc ? rc : bus_frame_pack(f, bus_key(b), &wire, &e);
+    if (rc) {
         log_error("bus.answer_too_long", "kind=%u bytes=%zu", f->kind, f->payload.len);
         f->payload = SLICE_NONE;
         f->error_code = ERR_LIMIT;
@@ -137,7 +140,7 @@ static int check_request(struct bus *b, const struct bus_frame *f, struct err *e
         return err_set(e, ERR_UNKNOWN_KIND, "%s does not know message kind %u", b->instance,
                        f->kind);
     }
-    return 0;
+    return bus_kind_fits(row, "request", f->payload.len, row->request_most, e);
 }
 
 static void set_request(struct served *s, const struct bus_frame *f)

@@ -119,7 +119,7 @@ static void start_call(struct rest_chain *ch)
     if (key.len) {
         rest_request_id(key, ch->c->n_calls, ch->bus.call.request_id);
     }
-    memcpy(ch->bus.trace_id, rest_trace(ch->c), sizeof(ch->bus.trace_id));
+    memcpy(ch->bus.call.trace_id, rest_trace(ch->c), sizeof(ch->bus.call.trace_id));
     ch->c->n_calls++;
     gw_call_start(ch->c->w, &ch->bus);
 }

@@ -38,6 +38,9 @@ def test_what_cannot_be_answered_is_refused_with_a_status_and_a_sentence(kiln, m
 def test_answers_are_open_to_browsers_and_head_stands_for_get(kiln):
     preflight = kiln.call("OPTIONS", f"{HERE}/packages")
     assert preflight.status_code == 204 and "PATCH" in preflight.headers["Access-Control-Allow-Methods"]
+    assert {"Idempotency-Key", "Kiln-Mode", "traceparent"} <= set(preflight.headers["Access-Control-Allow-Headers"].split(", "))
+    exposed = set(kiln.call("GET", "status").headers["Access-Control-Expose-Headers"].split(", "))
+    assert {"Kiln-Served", "Kiln-Reason", "Kiln-Epoch", "Kiln-Generation", "Location", "Retry-After"} <= exposed
     got, head = kiln.call("GET", "status"), kiln.call("HEAD", "environments")
     assert got.headers["Access-Control-Allow-Origin"] == "*" == kiln.call("GET", "nothing").headers["Access-Control-Allow-Origin"]
     assert head.status_code == 200 and head.content == b"" and int(head.headers["Content-Length"]) > 2
@@ -135,6 +138,11 @@ def test_a_reload_unbinds_and_says_so(shopped):
     assert reloaded["manifestBindingStatus"] == "unbound"
     assert any(a["message"].startswith("unbound by reload: run a build") for a in reloaded["advisories"])
     assert not any("unbound" in w["message"] for w in reloaded["warnings"])
+
+
+def test_a_change_too_long_for_its_message_is_413_and_says_so(kiln, name):
+    body = {"name": name, "location": f"./packages/{name}", "description": "x" * 300_000}
+    assert message(kiln.call("POST", f"{HERE}/packages", json=body), 413).startswith("PUBLISH: a request of 300")
 
 
 # ---- environments ----

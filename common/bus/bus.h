@@ -36,8 +36,9 @@ struct bus_call {
                                retry */
     uint8_t trace_id[16]; /* of the request, hook or run that this call belongs to; all zero: of its
                              own */
-    const ProtobufCMessage *request;  /* packed inside bus_call_start; NULL: empty payload */
-    struct ms timeout;                /* whole call, retries included; 0: the kind's default */
+    const ProtobufCMessage *request; /* packed inside bus_call_start; NULL: empty payload */
+    struct ms timeout;               /* whole call, retries included; 0: the kind's default */
+    struct ms unconnected; /* ends earlier when no address is connected for so long; 0: it waits */
     void (*done)(struct bus_call *c); /* on the loop, exactly once, never inside bus_call_start */
     void *data;
     /* set when done */

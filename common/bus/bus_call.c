@@ -25,7 +25,7 @@ struct call {
     struct bus_attempt attempt; /* valid while OUT */
     struct bus_timer timer;     /* the nearest of: deadline, patience, end of the pause */
     struct ms deadline;
-    struct ms next;  /* end of patience or of the pause */
+    struct ms next;  /* end of patience, of the pause, or of waiting for a connection */
     struct ms pause; /* the next one */
     size_t hops;     /* addresses in a row that were not the leader */
     int failing_with;
@@ -86,7 +86,7 @@ static void finish_late(struct call *c)
 static void set_timer(struct call *c)
 {
     struct bus *b = c->bus;
-    struct ms at = c->phase == WAITING ? c->deadline : ms_min(c->deadline, c->next);
+    struct ms at = ms_min(c->deadline, c->next);
     b->clock_ops->start(b->clock, &c->timer, ms_sub(at, bus_now(b)));
 }
 
@@ -124,7 +124,9 @@ static void send_or_wait(struct call *c)
     struct bus *b = c->bus;
     size_t address = 0;
     if (b->is_closing || !pick_address(b, &address)) {
+        bool is_patient = c->pub->unconnected.v <= 0;
         c->phase = WAITING;
+        c->next = is_patient ? MS_NONE : ms_add(bus_now(b), c->pub->unconnected);
         set_timer(c);
         return;
     }
@@ -171,7 +173,9 @@ static void on_timer(struct bus_timer *t)
         finish(c, c->failing_with);
         return;
     }
-    if (!ms_before(bus_now(c->bus), c->deadline)) {
+    bool is_late = !ms_before(bus_now(c->bus), c->deadline);
+    bool is_alone = c->phase == WAITING && !ms_before(bus_now(c->bus), c->next);
+    if (is_late || is_alone) {
         finish_late(c);
         return;
     }

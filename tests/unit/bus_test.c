@@ -291,6 +291,37 @@ START_TEST(a_lost_message_is_sent_again)
 }
 END_TEST
 
+START_TEST(call_that_may_not_wait_for_a_connection_ends_early_but_not_while_there_is_one)
+{
+    struct fake f;
+    struct ask a = {.call = {.kind = BUS_CREATE_RUN,
+                             .timeout = MS(30000),
+                             .unconnected = MS(3000),
+                             .done = on_done,
+                             .data = &a}};
+    struct ask patient;
+    fake_dialled(&f);
+    ck_assert_int_eq(bus_call_start(f.bus, &a.call), 0);
+    ask_start(&patient, &f, 30000);
+    sim_time_pass(&f.time, MS(9000)); /* sent, without an answer */
+    ck_assert_int_eq(a.n_done, 0);
+
+    bus_up_connected(f.bus, 0, false);
+    sim_time_pass(&f.time, MS(2900));
+    bus_up_connected(f.bus, 1, true); /* another one, in time, and not for long */
+    bus_up_connected(f.bus, 1, false);
+    sim_time_pass(&f.time, MS(2900));
+    ck_assert_int_eq(a.n_done, 0);
+    sim_time_pass(&f.time, MS(300));
+
+    ck_assert_int_eq(a.n_done, 1);
+    ck_assert_int_eq(a.call.rc, ERR_BUS_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(a.call.err.text, "not connected"));
+    ck_assert_int_eq(patient.n_done, 0);
+    fake_fini(&f);
+}
+END_TEST
+
 START_TEST(a_broken_connection_moves_its_calls)
 {
     struct fake f;
@@ -705,6 +736,8 @@ int main(void)
     tcase_add_test(t, trace_of_the_caller_goes_with_the_call_and_without_one_it_has_its_own);
     tcase_add_test(t, pauses_double_up_to_two_seconds);
     tcase_add_test(t, a_lost_message_is_sent_again);
+    tcase_add_test(t,
+                   call_that_may_not_wait_for_a_connection_ends_early_but_not_while_there_is_one);
     tcase_add_test(t, a_broken_connection_moves_its_calls);
     tcase_add_test(t, not_leader_goes_on_at_once_and_round_again_after_a_pause);
     tcase_add_test(t, answers_that_do_not_fit_are_refused);

@@ -7,7 +7,9 @@
 #include "services/gateway/rest_publisher/rest_routes.h"
 
 enum {
+    REST_AWAY_MS = 3000,   /* no planner is connected: 503 after that; a restart takes less */
     REST_READ_MS = 1500,   /* reads that this gateway can answer without the planner */
+    REST_AGAIN_MS = 2000,  /* Retry-After then */
     REST_CHANGE_MS = 5000, /* how long a publish or PATCH waits until its set is in force here */
     REST_RELOAD_MS = 1000, /* the same for a reload, and for Kiln-Min-Epoch */
     REST_PACKAGES_MAX = 4096,

@@ -180,6 +180,24 @@ enum flow_next job_report(struct flow *f, unsigned end)
 }
 
 /* ---- life of a job ---- */
+/* Under Publisher's names (spec/malloy-persistence.md 7.7). */
+static void count_job(const struct flow_job *j, bool ok)
+{
+    if (j->job->kind == KILN__JOB_KIND__JOB_BUILD && ok) {
+        metric_observe(metric_histogram("publisher_materialization_source_build_duration_ms", "",
+                                        "from taking a build to its report"),
+                       (double)ms_sub(loop_now(j->b->loop), j->started).v);
+    }
+    if (j->job->kind == KILN__JOB_KIND__JOB_DROP) {
+        char labels[96];
+        snprintf(labels, sizeof(labels), "outcome=\"%s\",engine=\"%s\"", ok ? "dropped" : "failed",
+                 j->conn ? j->conn->wh->ops->name : "");
+        metric_add(metric_counter("publisher_materialization_drop_tables_total", labels,
+                                  "attempts to drop a table"),
+                   1);
+    }
+}
+
 static void on_end(struct flow *f)
 {
     struct flow_job *j = job_of(f);
@@ -189,6 +207,7 @@ static void on_end(struct flow *f)
     if (ok) {
         metric_add(b->m_rows, (double)j->facts.rows);
     }
+    count_job(j, ok);
     log_info("job.end",
              "job=%llu token=%llu kind=%d outcome=%d rows=%llu took_ms=%lld error=%s trace=%s",
              (unsigned long long)j->job->job, (unsigned long long)j->job->token, (int)j->job->kind,

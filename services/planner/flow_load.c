@@ -152,6 +152,9 @@ static enum flow_next step_compile(struct flow *flow)
     struct flow_load *f = of(flow);
     if (flow->entered) {
         auto_buf struct buf packed = {0};
+        if (f->rounds == 0) {
+            f->compiling_since = loop_now(f->p->loop);
+        }
         load_message_pack(&f->own, f->text_id, f->package, f->stored, f->files.n, f->connections,
                           f->n_connections, f->schemas, f->n_schemas, false, &packed);
         compiler_keep(f->p->compiler, f->text_id, buf_slice(&packed));
@@ -320,6 +323,7 @@ static enum flow_next step_plan(struct flow *flow)
     f->load = load_make(f->p, f->unit ? f->unit : &seen, &from);
     snprintf(f->load->text_id, sizeof(f->load->text_id), "%s", f->text_id);
     struct package_plan *plan = &f->load->plan;
+    planner_count_load(plan, ms_sub(loop_now(f->p->loop), f->compiling_since));
     if (plan->load_error && !f->driverless) {
         return flow_fail(flow, LOAD_END, plan->load_status == 400 ? ERR_INVALID : ERR_PACKAGE, "%s",
                          plan->load_error);

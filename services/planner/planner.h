@@ -206,6 +206,10 @@ struct planner_config_error *catalog_config_error(struct planner *p, const char 
                                                   const char *package);
 void catalog_config_error_free(struct planner_config_error *c); /* unlinks it */
 
+/* ---- metrics.c ---- */
+void planner_count_runs(const struct rows *rows); /* what a committed decision ended */
+void planner_count_load(const struct package_plan *plan, struct ms took);
+
 /* ---- flow_load.c ---- */
 enum load_cause { LOAD_BOOT, LOAD_PUBLISH, LOAD_RELOAD, LOAD_PATCH };
 struct flow_load;

@@ -310,6 +310,36 @@ def test_runs_are_planned_listed_paged_and_deleted_under_their_own_package_only(
     assert kiln.json("GET", runs) == [] and kiln.query(BY_REGION, package=package).served == "live"
 
 
+# ---- metrics ----
+def metric(kiln, service, name):
+    """Sum over all labels that `name` leaves open; 0 when it is not there."""
+    lines = kiln.call("GET", "/metrics", service).text.splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+
+def test_publishers_metrics_count_runs_sources_builds_and_bindings(kiln, name):
+    m = "publisher_materialization_"
+    wanted = [("planner", m + 'runs_total{mode="auto",outcome="ready"}'), ("planner", m + "run_duration_ms_count"),
+              ("planner", m + 'sources_total{outcome="built",mode="auto"}'), ("planner", m + 'sources_total{outcome="reused",mode="auto"}'),
+              ("planner", m + 'sources_total{outcome="refused",mode="auto"}'), ("planner", m + "eligibility_refused_total{"),
+              ("planner", m + "build_plan_compute_duration_ms_count"), ("planner", m + "table_collision_total"),
+              ("builder-1", m + "source_build_duration_ms_count"), ("builder-1", m + "drop_tables_total{"),
+              ("gateway-1", m + "manifest_bind_total"), ("gateway-1", m + "auto_load_total")]
+    before = [metric(kiln, *w) for w in wanted]
+    files = shop(name)
+    twin = files["shop.malloy"] + f'#@ persist name="marts.{name}_daily"\nsource: twin is orders -> {{ group_by: region is customers.region }}\n'
+    publish(kiln, name, {"shop.malloy": twin})
+    first = kiln.materialize(name)
+    assert (first["metadata"]["sourcesBuilt"], first["metadata"]["sourcesRefused"]) == (2, 1), first["metadata"]
+    second = kiln.materialize(name)
+    assert second["metadata"]["sourcesReused"] == 2
+    for run in (second, first):
+        assert kiln.call("DELETE", f"{HERE}/packages/{name}/materializations/{run['id']}?dropTables=true").status_code == 204
+    grown = [metric(kiln, *w) - b for w, b in zip(wanted, before)]
+    assert grown[:6] == [2, 2, 2, 2, 2, 2] and grown[6] >= 1 and grown[7] >= 1, list(zip(wanted, grown))
+    assert grown[8] == 2 and grown[9] >= 1 and grown[10] >= 3 > grown[11] >= 1, list(zip(wanted, grown))
+
+
 # ---- other configurations ----
 def test_a_frozen_configuration_allows_runs_and_reloads_only():
     with Trio(gateway_env={"KILN_COMPILER_CHILDREN": "1"}, wait_ready=False, packages={"shop": shop("fz")}) as kiln:

@@ -16,7 +16,7 @@ struct gw_compiled {
     const char *prepare_as; /* name of its prepared statement: the digest of SQL and tag */
     const char *tag;        /* comment of the statement; NULL: nothing was declared, or it is off */
     const char *source;     /* that it begins with */
-    struct gw_properties said; /* source, model file and package */
+    const struct gw_properties *said; /* source, model file and package; NULL: nothing */
     struct result_schema *schema;
     struct slice head, tail;  /* of the full result, escaped for the answer */
     struct decide_used *used; /* persisted sources that it asked for, hits first */

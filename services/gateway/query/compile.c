@@ -136,9 +136,6 @@ static struct gw_compiled *take_answer(const Kiln__Mc__Compiled *m, struct err *
     c->sql = arena_strdup(a, m->sql);
     c->connection = arena_strdup(a, m->connection);
     c->source = arena_strdup(a, m->source);
-    for (size_t i = 0; i < m->n_query_metadata; i++) {
-        gw_properties_put(&c->said, a, m->query_metadata[i]->key, m->query_metadata[i]->value);
-    }
     c->head = escaped(a, m->head_json);
     c->tail = escaped(a, m->tail_json);
     c->row_limit = m->row_limit;
@@ -153,15 +150,23 @@ static struct gw_compiled *take_answer(const Kiln__Mc__Compiled *m, struct err *
 }
 
 /* The comment is the same for every run of a query, so that its prepared statement stays one. */
-static void set_tag(struct gw_compiled *c, const struct compile *by)
+static void set_tag(struct gw_compiled *c, const struct compile *by, const Kiln__Mc__Compiled *m)
 {
-    gw_properties_put_all(&c->said, &c->arena, &by->package->view->said);
-    const struct gw_tag_about about = {.environment = by->package->environment,
-                                       .package = by->package->name,
-                                       .model = by->request.model,
-                                       .source = c->source};
-    c->tag = gw_is_tagged(by->w->g) ? gw_tag_text(&c->arena, &c->said, &about) : NULL;
-    c->prepare_as = statement_name(&c->arena, c->sql, c->tag);
+    struct arena *a = &c->arena;
+    struct gw_properties said = {.n = 0};
+    for (size_t i = 0; i < m->n_query_metadata; i++) {
+        gw_properties_put(&said, a, m->query_metadata[i]->key, m->query_metadata[i]->value);
+    }
+    gw_properties_put_all(&said, a, &by->package->view->said);
+    if (said.n > 0 && gw_is_tagged(by->w->g)) {
+        const struct gw_tag_about about = {.environment = by->package->environment,
+                                           .package = by->package->name,
+                                           .model = by->request.model,
+                                           .source = c->source};
+        c->said = arena_dup(a, &said, sizeof(said));
+        c->tag = gw_tag_text(a, &said, &about);
+    }
+    c->prepare_as = statement_name(a, c->sql, c->tag);
 }
 
 static int code_of(const char *error_code)
@@ -223,7 +228,7 @@ static void on_compiled(struct compiler_call *call)
             kiln__mc__compiled__unpack(NULL, call->reply.len, (const uint8_t *)call->reply.p);
         value = m ? take_answer(m, &e) : NULL;
         if (value) {
-            set_tag(value, c);
+            set_tag(value, c, m);
         }
         if (!m) {
             err_set(&e, ERR_INTERNAL, "the Malloy compiler's answer does not decode");

@@ -162,7 +162,9 @@ static void set_tag(struct query *q)
     q->wq.prepare_as = c->prepare_as;
     if (gw_is_tagged(q->w->g) && (ask->said.n > 0 || ask->class_name)) {
         struct gw_properties all = ask->said;
-        gw_properties_put_all(&all, &q->flow.arena, &c->said);
+        if (c->said) {
+            gw_properties_put_all(&all, &q->flow.arena, c->said);
+        }
         const struct gw_tag_about about = {.class_name = ask->class_name,
                                            .environment = q->p->environment,
                                            .package = q->p->name,

@@ -244,6 +244,17 @@ def test_a_repeat_with_its_idempotency_key_gets_the_same_answer_and_changes_noth
     message(kiln.call("GET", path), 404)
 
 
+def test_an_environment_is_made_and_deleted_once_by_calls_that_come_twice(kiln, name):
+    kiln.write_package(name, shop(name))
+    wh = {"name": "wh", "type": "postgres", "postgresConnection": {"connectionString": kiln.pg.url("wh")}}
+    body = {"name": name, "connections": [wh], "packages": [{"name": name, "location": f"./packages/{name}"}]}
+    once_and_again(kiln, "POST", "environments", 200, json=body)
+    once_and_again(kiln, "PATCH", f"environments/{name}", 200, json={"readme": "ho"})
+    once_and_again(kiln, "DELETE", f"environments/{name}", 200)
+    message(kiln.call("GET", f"environments/{name}"), 404)
+    message(kiln.call("DELETE", f"environments/{name}"), 404)
+
+
 def epoch_of(kiln, package):
     return kiln.call("POST", f"{HERE}/packages/{package}/models/shop.malloy/query", json={"query": BY_REGION}).headers["Kiln-Epoch"]
 

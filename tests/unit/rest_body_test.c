@@ -226,8 +226,8 @@ START_TEST(request_id_is_of_the_key_and_differs_between_the_calls_of_a_request)
     static const uint8_t sha_of_abc[16] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
                                            0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23};
     uint8_t first[16], second[16];
-    rest_request_id(SLICE("abc"), 0, first);
-    rest_request_id(SLICE("abc"), 1, second);
+    rest_request_id(SLICE("abc"), "", first);
+    rest_request_id(SLICE("abc"), "1", second);
     ck_assert_mem_eq(first, sha_of_abc, 16);
     ck_assert_mem_ne(first, second, 16);
 }

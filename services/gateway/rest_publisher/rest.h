@@ -54,7 +54,8 @@ struct rest_item { /* one call, and what is waited for after it */
     const char *package;
     uint64_t min_epoch; /* FORCE_EPOCH: at least this one */
     struct ms wait;
-    bool may_fail; /* the chain goes on */
+    bool may_fail;    /* the chain goes on */
+    const char *part; /* of the request's Idempotency-Key; NULL: by its place in the chain */
     /* after it */
     int rc;
     const char *text; /* of an error */

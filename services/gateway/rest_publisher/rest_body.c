@@ -291,12 +291,12 @@ int rest_paging_number(const char *what, const char *text, uint32_t *out, struct
     return 0;
 }
 
-void rest_request_id(struct slice key, unsigned part, uint8_t out[16])
+void rest_request_id(struct slice key, const char *part, uint8_t out[16])
 {
     auto_buf struct buf text = {0};
     buf_add_slice(&text, key);
-    if (part) {
-        buf_addf(&text, "\n%u", part);
+    if (part[0]) {
+        buf_addf(&text, "\n%s", part);
     }
     struct sha256 h = sha256_of(buf_str(&text), text.len);
     memcpy(out, h.b, 16);

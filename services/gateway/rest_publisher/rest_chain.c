@@ -120,7 +120,11 @@ static void start_call(struct rest_chain *ch)
                                      .data = ch};
     struct slice key = http_header_get(ch->c->r, "Idempotency-Key");
     if (key.len) {
-        rest_request_id(key, ch->c->n_calls, ch->bus.call.request_id);
+        char place[16] = "";
+        if (ch->c->n_calls > 0) {
+            snprintf(place, sizeof(place), "%u", ch->c->n_calls);
+        }
+        rest_request_id(key, it->part ? it->part : place, ch->bus.call.request_id);
     }
     memcpy(ch->bus.call.trace_id, rest_trace(ch->c), sizeof(ch->bus.call.trace_id));
     ch->c->n_calls++;
@@ -140,7 +144,7 @@ static enum flow_next step_call(struct flow *f)
     if (f->cancel_asked || (it->rc && !it->may_fail)) {
         return flow_goto(f, END);
     }
-    if (it->rc == 0 && ch->after) {
+    if (ch->after && (it->rc == 0 || it->may_fail)) {
         ch->after(ch, it);
     }
     if (it->rc == 0 && it->force != FORCE_NONE) {

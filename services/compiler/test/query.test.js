@@ -59,7 +59,8 @@ test('a query says its source and the query metadata of that and of the model fi
     assert.deepEqual(await said({source_name: 'fact', query_name: 'by_region'}), own);
     assert.deepEqual(await said({text: 'run: regions -> { select: * }'}), own);
     assert.deepEqual(await said({text: 'run: orders -> by_status'}), ['orders', 'owner=bi']);
-    const inline = await said({text: 'run: fact extend { measure: m is count() } -> { aggregate: m }'});
+    const text = 'run: fact extend { measure: m is count() } -> { aggregate: m }';
+    const inline = await said({text});
     assert.deepEqual(inline.slice(1), own.slice(1));
 });
 

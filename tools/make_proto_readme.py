@@ -27,7 +27,8 @@ Services call each other over nng REQ/REP and the planner hints over PUB/SUB. A 
 | 32 | HMAC-SHA256 under `KILN_BUS_KEY` over the whole frame with this field zeroed; zeroes without a key |
 | rest | `Envelope` of `envelope.proto`: version, kind, ids, installation, sender, budget, payload or error |
 
-A frame is 16 MiB at most. `payload` is the packed request or reply message of the kind.
+A frame is 16 MiB at most. `payload` is the packed request or reply message of the kind; sender and receiver refuse one
+that is longer than its kind may be (`ERR_LIMIT`).
 
 ## Rules
 
@@ -42,8 +43,8 @@ A frame is 16 MiB at most. `payload` is the packed request or reply message of t
 
 ## Kinds
 
-| number | kind | from | to | request | reply | timeout | idempotent by | carries |
-|---:|---|---|---|---|---|---:|---|---|
+| number | kind | from | to | request | reply | most bytes | timeout | idempotent by | carries |
+|---:|---|---|---|---|---|---:|---:|---|---|
 """
 
 
@@ -53,8 +54,8 @@ def rows():
             continue
         match = ROW.match(line)
         fields = [text or number for text, number in FIELD.findall(match.group(3))] if match else []
-        if len(fields) != 7:
-            sys.exit(f"{KINDS}:{at}: expected KIND(name, number, from, to, request, reply, timeout, idempotent by, says)")
+        if len(fields) != 9:
+            sys.exit(f"{KINDS}:{at}: expected KIND(name, number, from, to, request, reply, timeout, KiB of request and reply, idempotent by, says)")
         yield match.group(1), int(match.group(2)), *fields
 
 
@@ -66,15 +67,21 @@ def message(text):
     return "-" if text == "-" else f"`{text}`"
 
 
+def size(kib):
+    kib = int(kib)
+    return "-" if not kib else f"{kib // 1024} MiB" if kib % 1024 == 0 else f"{kib} KiB"
+
+
 def make():
     lines = []
     numbers = {}
-    for name, number, sender, receiver, request, reply, timeout, by, says in rows():
+    for name, number, sender, receiver, request, reply, timeout, request_kib, reply_kib, by, says in rows():
         if number in numbers:
             sys.exit(f"{KINDS}: number {number} stands for both {numbers[number]} and {name}")
         numbers[number] = name
         wait = f"{int(timeout)} ms" if int(timeout) else "-"
-        cells = [str(number), f"`{name}`", places(sender), places(receiver), message(request), message(reply), wait, by, says]
+        most = f"{size(request_kib)} / {size(reply_kib)}"
+        cells = [str(number), f"`{name}`", places(sender), places(receiver), message(request), message(reply), most, wait, by, says]
         lines.append("| " + " | ".join(cells) + " |")
     return HEAD + "\n".join(lines) + "\n"
 

@@ -280,6 +280,8 @@ void bus_up_hint(struct bus_subscriber *s, struct slice wire)
     if (!rc) {
         rc = bus_frame_check(b, &f, &e);
     }
+    const struct bus_kind_row *row = bus_kind_find(BUS_EVENT);
+    rc = rc ? rc : bus_kind_fits(row, "hint", f.payload.len, row->request_most, &e);
     if (!rc && f.kind == BUS_EVENT) {
         s->fn(s->data, f.topic, f.payload);
     } else if (rc && rc != ERR_MAC) {

@@ -34,8 +34,11 @@ struct bus_call {
     enum bus_kind kind;
     uint8_t request_id[16]; /* all zero: bus_call_start makes a random one; the same id on every
                                retry */
-    const ProtobufCMessage *request;  /* packed inside bus_call_start; NULL: empty payload */
-    struct ms timeout;                /* whole call, retries included; 0: the kind's default */
+    uint8_t trace_id[16]; /* of the request, hook or run that this call belongs to; all zero: of its
+                             own */
+    const ProtobufCMessage *request; /* packed inside bus_call_start; NULL: empty payload */
+    struct ms timeout;               /* whole call, retries included; 0: the kind's default */
+    struct ms unconnected; /* ends earlier when no address is connected for so long; 0: it waits */
     void (*done)(struct bus_call *c); /* on the loop, exactly once, never inside bus_call_start */
     void *data;
     /* set when done */
@@ -67,6 +70,13 @@ static inline char *bus_str(const char *text)
 }
 
 /* ---- serving ---- */
+struct bus_request;
+struct bus_answer { /* as a handler gave it; borrowed from the handler */
+    int code;       /* 0: no error */
+    const char *text;
+    uint32_t retry_after_ms;
+    struct slice packed; /* without an error */
+};
 struct bus_request {
     enum bus_kind kind;
     uint8_t request_id[16], trace_id[16];
@@ -76,6 +86,9 @@ struct bus_request {
     struct slice payload; /* packed request; lives until the reply */
     struct arena arena;   /* dies with the reply */
     void *data;           /* the handler's */
+    /* NULL, or who takes the answer that is given, in place of the caller, once: whatever is given
+     * after that goes to the caller. */
+    void (*on_answer)(struct bus_request *r, const struct bus_answer *a);
     void *impl;
 };
 /* Called on the loop for each request; answered exactly once, now or later, by one of the two

@@ -25,11 +25,10 @@ struct call {
     struct bus_attempt attempt; /* valid while OUT */
     struct bus_timer timer;     /* the nearest of: deadline, patience, end of the pause */
     struct ms deadline;
-    struct ms next;  /* end of patience or of the pause */
+    struct ms next;  /* end of patience, of the pause, or of waiting for a connection */
     struct ms pause; /* the next one */
     size_t hops;     /* addresses in a row that were not the leader */
     int failing_with;
-    uint8_t trace_id[BUS_ID_LEN];
     struct buf payload;
     struct buf wire;
 };
@@ -87,7 +86,7 @@ static void finish_late(struct call *c)
 static void set_timer(struct call *c)
 {
     struct bus *b = c->bus;
-    struct ms at = c->phase == WAITING ? c->deadline : ms_min(c->deadline, c->next);
+    struct ms at = ms_min(c->deadline, c->next);
     b->clock_ops->start(b->clock, &c->timer, ms_sub(at, bus_now(b)));
 }
 
@@ -125,14 +124,16 @@ static void send_or_wait(struct call *c)
     struct bus *b = c->bus;
     size_t address = 0;
     if (b->is_closing || !pick_address(b, &address)) {
+        bool is_patient = c->pub->unconnected.v <= 0;
         c->phase = WAITING;
+        c->next = is_patient ? MS_NONE : ms_add(bus_now(b), c->pub->unconnected);
         set_timer(c);
         return;
     }
     struct bus_frame f = bus_frame_ours(b);
     f.kind = (uint32_t)c->pub->kind;
     memcpy(f.request_id, c->pub->request_id, BUS_ID_LEN);
-    memcpy(f.trace_id, c->trace_id, BUS_ID_LEN);
+    memcpy(f.trace_id, c->pub->trace_id, BUS_ID_LEN);
     struct ms left = ms_sub(c->deadline, bus_now(b));
     f.budget_ms = (uint32_t)ms_min(ms_max(left, MS(1)), MS(UINT32_MAX)).v;
     f.payload = buf_slice(&c->payload);
@@ -172,7 +173,9 @@ static void on_timer(struct bus_timer *t)
         finish(c, c->failing_with);
         return;
     }
-    if (!ms_before(bus_now(c->bus), c->deadline)) {
+    bool is_late = !ms_before(bus_now(c->bus), c->deadline);
+    bool is_alone = c->phase == WAITING && !ms_before(bus_now(c->bus), c->next);
+    if (is_late || is_alone) {
         finish_late(c);
         return;
     }
@@ -207,7 +210,9 @@ static int check_answer(struct call *c, const struct bus_frame *f, int rc, struc
     if (f->error_code) {
         return err_set(e, f->error_code, "%s", f->error_text);
     }
+    const struct bus_kind_row *row = bus_kind_find((uint32_t)c->pub->kind);
     rc = bus_frame_check(b, f, e);
+    rc = rc ? rc : bus_kind_fits(row, "reply", f->payload.len, row->reply_most, e);
     if (rc) {
         return rc;
     }
@@ -348,7 +353,7 @@ static int check_call(const struct bus *b, const struct bus_call *pub, struct er
         return err_set(e, ERR_LIMIT, "%s: a request of %zu bytes is over the limit of %zu bytes",
                        row->name, len, room);
     }
-    return 0;
+    return bus_kind_fits(row, "request", len, row->request_most, e);
 }
 
 int bus_call_start(struct bus *b, struct bus_call *pub)
@@ -370,7 +375,9 @@ int bus_call_start(struct bus *b, struct bus_call *pub)
     if (bus_id_is_zero(pub->request_id)) {
         b->clock_ops->random(b->clock, pub->request_id, BUS_ID_LEN);
     }
-    b->clock_ops->random(b->clock, c->trace_id, BUS_ID_LEN);
+    if (bus_id_is_zero(pub->trace_id)) {
+        b->clock_ops->random(b->clock, pub->trace_id, BUS_ID_LEN);
+    }
     bus_pack_into(pub->request, &c->payload);
     struct ms timeout = pub->timeout;
     if (timeout.v <= 0) {

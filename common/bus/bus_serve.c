@@ -52,7 +52,10 @@ static void answer(struct served *s, struct bus_frame *f)
     f->kind = (uint32_t)s->pub.kind;
     memcpy(f->request_id, s->pub.request_id, BUS_ID_LEN);
     memcpy(f->trace_id, s->pub.trace_id, BUS_ID_LEN);
-    if (bus_frame_pack(f, bus_key(b), &wire, &e)) {
+    const struct bus_kind_row *row = bus_kind_find(f->kind); /* NULL: refused for it */
+    int rc = row ? bus_kind_fits(row, "reply", f->payload.len, row->reply_most, &e) : 0;
+    rc = rc ? rc : bus_frame_pack(f, bus_key(b), &wire, &e);
+    if (rc) {
         log_error("bus.answer_too_long", "kind=%u bytes=%zu", f->kind, f->payload.len);
         f->payload = SLICE_NONE;
         f->error_code = ERR_LIMIT;
@@ -62,8 +65,22 @@ static void answer(struct served *s, struct bus_frame *f)
     b->tp_ops->reply(b->tp, s->seat, buf_slice(&wire));
 }
 
+/* True when someone else takes the answer. */
+static bool is_taken(struct bus_request *r, const struct bus_answer *a)
+{
+    void (*take)(struct bus_request *, const struct bus_answer *) = r->on_answer;
+    r->on_answer = NULL;
+    if (take) {
+        take(r, a);
+    }
+    return take != NULL;
+}
+
 void bus_reply_packed(struct bus_request *r, struct slice packed)
 {
+    if (is_taken(r, &(struct bus_answer){.packed = packed})) {
+        return;
+    }
     struct served *s = r->impl;
     struct bus_frame f = bus_frame_ours(s->server->bus);
     f.payload = packed;
@@ -81,9 +98,14 @@ void bus_reply(struct bus_request *r, const ProtobufCMessage *message)
 
 void bus_reply_error(struct bus_request *r, int code, const char *text, uint32_t retry_after_ms)
 {
+    code = code < 0 ? code : ERR_INTERNAL;
+    if (is_taken(r, &(struct bus_answer){
+                        .code = code, .text = text, .retry_after_ms = retry_after_ms})) {
+        return;
+    }
     struct served *s = r->impl;
     struct bus_frame f = bus_frame_ours(s->server->bus);
-    f.error_code = code < 0 ? code : ERR_INTERNAL;
+    f.error_code = code;
     f.error_text = text && *text ? text : err_code_text(f.error_code);
     f.retry_after_ms = retry_after_ms;
     answer(s, &f);
@@ -118,7 +140,7 @@ static int check_request(struct bus *b, const struct bus_frame *f, struct err *e
         return err_set(e, ERR_UNKNOWN_KIND, "%s does not know message kind %u", b->instance,
                        f->kind);
     }
-    return 0;
+    return bus_kind_fits(row, "request", f->payload.len, row->request_most, e);
 }
 
 static void set_request(struct served *s, const struct bus_frame *f)

@@ -83,6 +83,8 @@ void http_begin(struct http_req *r, int status, const struct http_header *header
 bool http_write(struct http_req *r, struct slice piece);
 void http_end(struct http_req *r);
 
+/* The trace id of a W3C traceparent header; false, and trace_id as it was, when it is none. */
+bool http_traceparent(struct slice header, uint8_t trace_id[16]);
 /* Percent-decodes into the arena; NULL on bad encoding or a NUL byte. */
 char *http_decode(struct arena *a, struct slice text) MUST_USE;
 /* Splits a path at '/' and decodes each piece; returns the number of pieces, or -1 on bad encoding

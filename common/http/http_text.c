@@ -1,4 +1,5 @@
 /* Text forms of HTTP: percent encoding, query strings, paths, status lines. */
+#include "common/base/crypto.h"
 #include "common/http/http_internal.h"
 
 static int hex_value(char c)
@@ -126,4 +127,30 @@ const char *http_status_text(int status)
         }
     }
     return "Status";
+}
+
+/* 00-<32 hex digits>-<16>-<2>, lower case; a later version may have more behind. */
+bool http_traceparent(struct slice header, uint8_t trace_id[16])
+{
+    struct slice h = slice_trim(header);
+    uint8_t version, parent[8], flags, any = 0, id[16];
+    bool is_whole = h.len >= 55 && h.p[2] == '-' && h.p[35] == '-' && h.p[52] == '-' &&
+                    (h.len == 55 || h.p[55] == '-');
+    for (size_t i = 0; is_whole && i < 55; i++) {
+        is_whole = !(h.p[i] >= 'A' && h.p[i] <= 'F');
+    }
+    if (!is_whole || hex_decode(slice_make(h.p, 2), &version, 1) ||
+        hex_decode(slice_make(h.p + 3, 32), id, sizeof(id)) ||
+        hex_decode(slice_make(h.p + 36, 16), parent, sizeof(parent)) ||
+        hex_decode(slice_make(h.p + 53, 2), &flags, 1)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(id); i++) {
+        any = (uint8_t)(any | id[i]);
+    }
+    if (version == 0xff || (version == 0 && h.len != 55) || any == 0) {
+        return false;
+    }
+    memcpy(trace_id, id, sizeof(id));
+    return true;
 }

@@ -19,6 +19,11 @@ void json_set_str(json_t *obj, const char *key, const char *value);
 void json_set_int(json_t *obj, const char *key, int64_t value);
 void json_set_flag(json_t *obj, const char *key, bool value);
 
+/* Takes members out, at any depth, whose name may stand for a credential (password, secret, token,
+ * key, private..), and texts that may hold one: URLs with user:password@, name=value lists that set
+ * one, PEM blocks. For connection objects: what is shown of one goes through here. */
+void json_redact(json_t *v);
+
 /* Streaming: appends one JSON string literal, quotes included. Invalid UTF-8 becomes U+FFFD. */
 void jsonw_str(struct buf *out, struct slice text);
 /* Appends text as the *inside* of a JSON string (for JSON in JSON). */

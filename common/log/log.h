@@ -21,3 +21,6 @@ void log_debug(const char *event, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Quotes a value for a log line into one of 8 rotating thread-local buffers of 1 KiB: "a \"b\"".
  * NULL gives "". */
 const char *log_q(const char *value);
+/* 16 bytes as 32 hex digits, into one of 8 more such buffers; "-" for all zero. A trace id is
+ * printed as trace=%s by every line that belongs to one request, hook or run. */
+const char *log_id(const uint8_t id[16]);

@@ -134,10 +134,12 @@ struct wh_query {
     const char *sql;
     struct wh_receipt *baked; /* n_baked of them; 0: no transaction needed */
     size_t n_baked;
-    bool read_only; /* always for served queries: BEGIN READ ONLY */
-    bool roll_back; /* end with ROLLBACK: a caller's own SQL leaves no setting behind in a pooled
-                       session */
-    const char *prepare_as; /* cache key for a prepared statement, NULL: none */
+    bool read_only;  /* always for served queries: BEGIN READ ONLY */
+    bool roll_back;  /* end with ROLLBACK: a caller's own SQL leaves no setting behind in a pooled
+                        session */
+    const char *tag; /* comment for the warehouse's own records; NULL or "": none */
+    const char *correlation; /* names this one run there; NULL: none. read_only only */
+    const char *prepare_as;  /* cache key for a prepared statement, NULL: none */
     bool json_rows; /* by binding: a row is one cell, the JSON object that row_to_json would make;
                        the in-place engines' statements do it themselves */
     uint64_t epoch; /* by binding, filled: of the bindings that the rows were read under */

@@ -88,6 +88,8 @@ const char *wh_pg_staging(struct wh_pg_op *o, const char *schema, uint64_t token
 const char *wh_pg_fence(struct wh_pg_op *o, const char *schema);
 const char *wh_pg_literal(struct wh_pg_op *o, const char *text); /* 'text', NULL gives NULL */
 /* {"a","b"} for a text[] parameter. */
+/* The comment of a tag, "" without one. */
+const char *wh_pg_tag(struct arena *a, const char *tag) MUST_USE;
 const char *wh_pg_array(struct arena *a, const char *const *items, size_t n);
 const char *wh_pg_create_fence(struct wh_pg_op *o, const char *schema);
 /* "someone else made it" (protocol.md 3). */

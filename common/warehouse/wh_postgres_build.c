@@ -68,24 +68,26 @@ static enum flow_next step_prepare(struct flow *f)
 }
 
 /* A comment cannot be ended from inside; the server nests them. */
-static void add_tag(struct buf *out, const char *tag)
+const char *wh_pg_tag(struct arena *a, const char *tag)
 {
+    auto_buf struct buf out = {0};
     if (!tag || !tag[0]) {
-        return;
+        return "";
     }
-    buf_add_str(out, "/* ");
+    buf_add_str(&out, "/* ");
     for (const char *p = tag; *p; p++) {
         bool is_mark = (p[0] == '*' && p[1] == '/') || (p[0] == '/' && p[1] == '*');
         p += is_mark;
-        buf_add_char(out, is_mark || *p == '\n' ? ' ' : *p);
+        buf_add_char(&out, is_mark || *p == '\n' ? ' ' : *p);
     }
-    buf_add_str(out, " */ ");
+    buf_add_str(&out, " */ ");
+    return arena_slice(a, buf_slice(&out));
 }
 
 static const char *create_sql(struct op_build *b)
 {
     auto_buf struct buf sql = {0};
-    add_tag(&sql, b->b.tag);
+    buf_add_str(&sql, wh_pg_tag(&b->o.flow.arena, b->b.tag));
     struct slice query = slice_trim(slice_of(b->b.sql));
     while (query.len > 0 && query.p[query.len - 1] == ';') {
         query.len--;

@@ -78,10 +78,21 @@ static void add_fence(struct op_query *q, const char *schema)
     q->n_fences++;
 }
 
+/* Until the end of the transaction, and after the lock, for it takes the snapshot. A setting, as in
+ * the comment it would make every run another statement. */
+static void add_correlation(struct op_query *q)
+{
+    const char **params = arena_alloc(q->o.arena, sizeof *params);
+    params[0] = concat(q->o.arena, "kiln ", q->q->correlation, "");
+    add(q, "SELECT set_config('application_name', $1::text, true)", "kiln correlation");
+    q->o.stmts[q->o.n_stmts - 1].params = params;
+    q->o.stmts[q->o.n_stmts - 1].n_params = 1;
+}
+
 static void add_all(struct op_query *q)
 {
     struct wh_query *wq = q->q;
-    q->o.stmts = arena_alloc(q->o.arena, (wq->n_baked + 4) * sizeof *q->o.stmts);
+    q->o.stmts = arena_alloc(q->o.arena, (wq->n_baked + 5) * sizeof *q->o.stmts);
     bool in_transaction = wq->n_baked > 0 || wq->read_only;
     if (wq->n_baked > 0) {
         add(q, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "kiln begin receipt");
@@ -95,8 +106,12 @@ static void add_all(struct op_query *q)
             add_fence(q, wq->baked[i].name.schema);
         }
     }
+    if (wq->correlation && in_transaction) {
+        add_correlation(q);
+    }
     q->query_at = q->o.n_stmts;
-    add(q, arena_strdup(q->o.arena, wq->sql), arena_strdup(q->o.arena, wq->prepare_as));
+    add(q, concat(q->o.arena, wh_pg_tag(q->o.arena, wq->tag), wq->sql, ""),
+        arena_strdup(q->o.arena, wq->prepare_as));
     q->o.stmts[q->query_at].stream = true;
     if (in_transaction) {
         add(q, wq->roll_back ? "ROLLBACK" : "COMMIT",

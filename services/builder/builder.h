@@ -123,6 +123,7 @@ struct flow_job {
     Kiln__JobError finish_error;
     Kiln__FenceState finish_fence;
     uint8_t finish_id[16]; /* the same on every try */
+    uint8_t trace[16];     /* of its run; all zero: none */
     Kiln__Outcome outcome;
     struct err error; /* the job's own failure */
     struct wh_facts facts;
@@ -134,6 +135,7 @@ struct flow_job {
     bool lost; /* the planner said the lease is gone, or nobody answered for a lease term */
 };
 void flow_job_start(struct builder *b, const Kiln__Job *job);
+void job_trace(struct flow_job *j);                /* j->call belongs to the job's run */
 void flow_job_stop(struct flow_job *j, bool lost); /* ends its statement; idempotent */
 extern const struct flow_type flow_build_type, flow_resolve_type, flow_drop_type, flow_sweep_type,
     flow_describe_type, flow_probe_type;

@@ -88,6 +88,7 @@ static enum flow_next step_grant(struct flow *f)
                                     .timeout = MS(60000),
                                     .done = on_granted,
                                     .data = j};
+        job_trace(j);
         int rc = bus_call_start(j->b->bus, &j->call);
         if (rc == 0) {
             return FLOW_WAIT;

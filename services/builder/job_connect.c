@@ -45,6 +45,7 @@ static enum flow_next connect_environment(struct flow *f, unsigned next, unsigne
                                         .request = &j->connection_req.base,
                                         .done = on_connection,
                                         .data = j};
+            job_trace(j);
             int rc = bus_call_start(j->b->bus, &j->call);
             if (rc == 0) {
                 return FLOW_WAIT;

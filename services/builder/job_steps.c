@@ -8,6 +8,11 @@ struct flow_job *job_of(struct flow *f)
     return container_of(f, struct flow_job, flow);
 }
 
+void job_trace(struct flow_job *j)
+{
+    memcpy(j->call.trace_id, j->trace, sizeof(j->trace));
+}
+
 /* ---- operations ---- */
 void job_on_op(struct wh_op *op)
 {
@@ -118,6 +123,7 @@ enum flow_next job_report(struct flow *f, unsigned end)
                                 .done = on_reported,
                                 .data = j};
     memcpy(j->call.request_id, j->finish_id, sizeof(j->finish_id));
+    job_trace(j);
     int rc = bus_call_start(j->b->bus, &j->call);
     return rc ? flow_goto(f, end) : FLOW_WAIT;
 }
@@ -126,6 +132,24 @@ enum flow_next job_report(struct flow *f, unsigned end)
 static bool is_question(Kiln__JobKind kind)
 {
     return kind == KILN__JOB_KIND__JOB_DESCRIBE || kind == KILN__JOB_KIND__JOB_PROBE;
+}
+
+/* Under Publisher's names (spec/malloy-persistence.md 7.7). */
+static void count_job(const struct flow_job *j, bool ok)
+{
+    if (j->job->kind == KILN__JOB_KIND__JOB_BUILD && ok) {
+        metric_observe(metric_histogram("publisher_materialization_source_build_duration_ms", "",
+                                        "from taking a build to its report"),
+                       (double)ms_sub(loop_now(j->b->loop), j->started).v);
+    }
+    if (j->job->kind == KILN__JOB_KIND__JOB_DROP) {
+        char labels[96];
+        snprintf(labels, sizeof(labels), "outcome=\"%s\",engine=\"%s\"", ok ? "dropped" : "failed",
+                 j->wh ? j->wh->ops->name : "");
+        metric_add(metric_counter("publisher_materialization_drop_tables_total", labels,
+                                  "attempts to drop a table"),
+                   1);
+    }
 }
 
 static void on_end(struct flow *f)
@@ -137,11 +161,13 @@ static void on_end(struct flow *f)
     if (ok) {
         metric_add(b->m_rows, (double)j->facts.rows);
     }
-    log_info("job.end", "job=%llu token=%llu kind=%d outcome=%d rows=%llu took_ms=%lld error=%s",
+    count_job(j, ok);
+    log_info("job.end",
+             "job=%llu token=%llu kind=%d outcome=%d rows=%llu took_ms=%lld error=%s trace=%s",
              (unsigned long long)j->job->job, (unsigned long long)j->job->token, (int)j->job->kind,
              (int)j->outcome, (unsigned long long)j->facts.rows,
              (long long)ms_sub(loop_now(b->loop), j->started).v,
-             log_q(j->error.code ? err_text(&j->error) : ""));
+             log_q(j->error.code ? err_text(&j->error) : ""), log_id(j->trace));
     list_del(&j->link);
     builder_conn_put(b, j->conn);
     sandbox_put(j->box);
@@ -198,9 +224,12 @@ void flow_job_start(struct builder *b, const Kiln__Job *job)
                                  .owner = *bus_installation(b->bus),
                                  .generation = j->job->generation,
                                  .build_id = j->job->target->build_id};
-    log_info("job.start", "job=%llu token=%llu kind=%d source=%s target=%s",
+    if (j->job->trace_id.len == sizeof(j->trace)) { /* an older planner sends none */
+        memcpy(j->trace, j->job->trace_id.data, sizeof(j->trace));
+    }
+    log_info("job.start", "job=%llu token=%llu kind=%d source=%s target=%s trace=%s",
              (unsigned long long)job->job, (unsigned long long)job->token, (int)job->kind,
-             log_q(job->source_name), log_q(job->target->physical));
+             log_q(job->source_name), log_q(job->target->physical), log_id(j->trace));
 }
 
 void flow_job_stop(struct flow_job *j, bool lost)
@@ -209,8 +238,8 @@ void flow_job_stop(struct flow_job *j, bool lost)
     j->lost = j->lost || lost;
     j->stop = j->stop || !lost;
     if (first) {
-        log_info("job.stop", "token=%llu reason=%s", (unsigned long long)j->job->token,
-                 lost ? "lease lost" : "stop asked");
+        log_info("job.stop", "token=%llu reason=%s trace=%s", (unsigned long long)j->job->token,
+                 log_q(lost ? "lease lost" : "stop asked"), log_id(j->trace));
         flow_cancel(&j->flow);
     }
 }

@@ -2,6 +2,7 @@
 #include "common/log/log.h"
 #include "services/gateway/boxes.h"
 #include "services/gateway/gateway_parts.h"
+#include "services/gateway/port.h"
 
 enum { MAX_CONNECTIONS = 1024 };
 

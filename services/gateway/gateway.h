@@ -34,6 +34,7 @@ struct gw_settings { /* conf.c has the table */
     int64_t warehouse_sessions; /* per connection, shared out among the workers; 8 */
     int64_t max_query_rows, default_row_limit, max_response_bytes, query_timeout_ms,
         max_concurrent_queries;  /* spec 1.5 variables */
+    const char *query_metadata;  /* PUBLISHER_QUERY_METADATA: "off", or anything else */
     int64_t query_cache_entries; /* compile cache of each worker; 4,096 */
     bool
         scheduler_accepted; /* PUBLISHER_LOCAL_MATERIALIZATION_SCHEDULER: accepted, not built yet */

@@ -21,7 +21,10 @@ static void run_call(struct gw_errand *e)
     c->at_main.data = c;
     int rc = bus_call_start(e->w->g->bus, &c->at_main);
     if (rc) {
-        c->call.rc = err_set(&c->call.err, rc, "this gateway is ending; try again on another");
+        bool is_long = rc == ERR_LIMIT;
+        c->call.rc = err_set(&c->call.err, is_long ? ERR_HTTP_TOO_LARGE : rc, "%s",
+                             is_long ? err_text(&c->at_main.err)
+                                     : "this gateway is ending; try again on another");
         gw_errand_over(e);
     }
 }

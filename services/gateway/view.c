@@ -95,6 +95,7 @@ void gw_view_make(struct gw_package *p)
     add_unbaked(p, v);
     add_planned(p, v, package);
     v->facts.has_flagless = has_flagless(package);
+    gw_properties_of_package(&v->said, &p->arena, package);
     json_decref(package);
     p->view = v;
 }

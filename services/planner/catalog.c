@@ -330,25 +330,6 @@ int connection_wh(struct planner *p, struct planner_connection *c, struct wh **o
     return 0;
 }
 
-static const char *const secret_keys[] = {"password",        "connectionString",      "privateKey",
-                                          "privateKeyPass",  "accessToken",           "token",
-                                          "secretAccessKey", "serviceAccountKeyJson", "sharedKey"};
-
-static void strip_secrets(json_t *v)
-{
-    for (size_t i = 0; i < ARRAY_LEN(secret_keys); i++) {
-        json_object_del(v, secret_keys[i]);
-    }
-    const char *key;
-    json_t *child;
-    json_object_foreach(v, key, child)
-    {
-        if (json_is_object(child)) {
-            strip_secrets(child);
-        }
-    }
-}
-
 int connection_row(struct planner *p, struct arena *a, uint64_t environment, const char *name,
                    const char *json, struct store_connection *out, struct err *e)
 {
@@ -375,7 +356,7 @@ int connection_row(struct planner *p, struct arena *a, uint64_t environment, con
     crypto_seal(p->secret_key, out->nonce, slice_of(json), &sealed);
     out->sealed = slice_make(arena_dup(a, sealed.p, sealed.len), sealed.len);
     json_t *open = json_deep_copy(v);
-    strip_secrets(open);
+    json_redact(open);
     auto_buf struct buf text = {0};
     json_print(open, &text);
     out->public_json = arena_strdup(a, buf_str(&text));

@@ -70,13 +70,6 @@ static void wait_end(struct planner_wait *w, int rc)
     w->done(w);
 }
 
-static void count_run(const struct coord_note *n)
-{
-    char labels[80];
-    snprintf(labels, sizeof(labels), "mode=\"auto\",outcome=\"%s\"", run_state_name(n->state));
-    metric_add(metric_counter("publisher_materialization_runs_total", labels, "runs ended"), 1);
-}
-
 static void tell(struct planner *p, const struct coord_note *n)
 {
     switch (n->kind) {
@@ -88,9 +81,9 @@ static void tell(struct planner *p, const struct coord_note *n)
         break;
     case NOTE_RUN:
         publish_hint(p, "runs", n);
-        log_info("run.state", "run=%s state=%s", n->run, run_state_name(n->state));
+        log_info("run.state", "run=%s state=%s trace=%s", n->run, run_state_name(n->state),
+                 log_id(n->trace.b));
         if (!run_state_active(n->state)) {
-            count_run(n);
             loop_defer(p->loop, &p->event_task);
         }
         break;
@@ -140,6 +133,7 @@ static void on_committed(struct store_op *op)
     d->err = op->err;
     list_del(&d->link);
     if (d->rc == 0) {
+        planner_count_runs(&d->out.rows);
         for (size_t i = 0; i < d->out.n_notes; i++) {
             tell(p, &d->out.notes[i]);
         }

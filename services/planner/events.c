@@ -145,6 +145,7 @@ static enum flow_next step_load(struct flow *flow)
                                     .location = path,
                                     .archive = e->archive,
                                     .cause = LOAD_PUBLISH,
+                                    .trace = e->trace,
                                     /* its run ends when the gateways have what it binds */
                                     .unwaited = build,
                                     .done = on_loaded,
@@ -177,7 +178,8 @@ static enum flow_next step_create(struct flow *flow)
     if (!build || !u) {
         return settle(flow, u ? "done" : "failed", u ? NULL : "the package was deleted meanwhile");
     }
-    struct coord_run_new n = {.unit = u->id, .event = e->id, .trigger = "PUBLISH"};
+    struct coord_run_new n = {
+        .unit = u->id, .event = e->id, .trigger = "PUBLISH", .trace = e->trace};
     struct decision *d = decision_new(f->p);
     struct err err = {0};
     int rc = coord_run_create(f->p->coord, planner_now(f->p), &n, f->run, &d->out, &err);
@@ -228,7 +230,8 @@ static enum flow_next step_settle(struct flow *flow)
     struct flow_events *f = of(flow);
     struct store_event *e = event_of(f);
     if (flow->entered && f->to) {
-        log_info("event.state", "event=%s state=%s error=%s", e->public_id, f->to, log_q(f->error));
+        log_info("event.state", "event=%s state=%s error=%s trace=%s", e->public_id, f->to,
+                 log_q(f->error), log_id(e->trace.b));
         store_event_move(f->p->store, op_of(f), e->id, f->from, f->to, f->run[0] ? f->run : NULL,
                          f->error);
         return FLOW_WAIT;

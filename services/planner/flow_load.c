@@ -131,9 +131,8 @@ static enum flow_next step_read(struct flow *flow)
                          f->package, f->location ? f->location : "the archive");
     }
     f->manifest = package_manifest_parse(slice_of(f->files.manifest), &e);
-    if (!f->manifest) {
-        return flow_fail(flow, LOAD_END, ERR_PACKAGE, "package '%s': publisher.json: %s",
-                         f->package, err_text(&e));
+    if (!f->manifest || package_manifest_check(f->manifest, &e)) {
+        return flow_fail(flow, LOAD_END, ERR_PACKAGE, "package '%s': %s", f->package, err_text(&e));
     }
     return flow_goto(flow, LOAD_COMPILE);
 }
@@ -154,6 +153,9 @@ static enum flow_next step_compile(struct flow *flow)
     struct flow_load *f = of(flow);
     if (flow->entered) {
         auto_buf struct buf packed = {0};
+        if (f->rounds == 0) {
+            f->compiling_since = loop_now(f->p->loop);
+        }
         load_message_pack(&f->own, f->text_id, f->package, f->stored, f->files.n, f->connections,
                           f->n_connections, f->schemas, f->n_schemas, false, &packed);
         compiler_keep(f->p->compiler, f->text_id, buf_slice(&packed));
@@ -336,6 +338,7 @@ static enum flow_next step_plan(struct flow *flow)
     f->load = load_make(f->p, f->unit ? f->unit : &seen, &from);
     snprintf(f->load->text_id, sizeof(f->load->text_id), "%s", f->text_id);
     struct package_plan *plan = &f->load->plan;
+    planner_count_load(plan, ms_sub(loop_now(f->p->loop), f->compiling_since));
     if (plan->load_error && !f->driverless) {
         return flow_fail(flow, LOAD_END, plan->load_status == 400 ? ERR_INVALID : ERR_PACKAGE, "%s",
                          plan->load_error);
@@ -416,8 +419,8 @@ static void on_end(struct flow *flow)
         json_decref(v);
         r->package_json = buf_str(&text);
     } else {
-        log_warn("package.load_failed", "package=%s error=%s", log_q(f->package),
-                 log_q(err_text(&r->err)));
+        log_warn("package.load_failed", "package=%s error=%s trace=%s", log_q(f->package),
+                 log_q(err_text(&r->err)), log_id(r->trace.b));
     }
     struct planner *p = f->p;
     r->done(r);

@@ -102,6 +102,13 @@ static void decide(struct flow_load *f)
                                  .reload_emptied = f->req->cause == LOAD_RELOAD};
     coord_unit_load(f->p->coord, planner_now(f->p), &row, cause_text(f->req->cause),
                     f->req->cause == LOAD_RELOAD ? NULL : keep, n, &d->out);
+    if (f->req->unbind) {
+        int rc = coord_unbind(f->p->coord, planner_now(f->p), f->unit_id, "patch", false, &d->out);
+        must(rc == 0); /* it exists by now */
+    }
+    if (f->req->call) {
+        answered_note_package(f->req->call, &d->op);
+    }
     decision_commit(d, on_decided, f);
 }
 
@@ -128,10 +135,10 @@ static void adopt(struct flow_load *f)
     struct coord_unit_row now;
     f->epoch = coord_unit_get(f->p->coord, f->unit_id, &now) ? now.epoch : 0;
     log_info("package.loaded",
-             "environment=%s package=%s load=%llu targets=%zu refused=%zu epoch=%llu",
+             "environment=%s package=%s load=%llu targets=%zu refused=%zu epoch=%llu trace=%s",
              f->environment_name, f->package, (unsigned long long)f->load_id,
              f->unit->load->plan.n_targets, f->unit->load->plan.n_refusals,
-             (unsigned long long)f->epoch);
+             (unsigned long long)f->epoch, log_id(f->req->trace.b));
 }
 
 enum flow_next load_step_decide(struct flow *flow)

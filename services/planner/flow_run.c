@@ -101,6 +101,9 @@ static enum flow_next step_choose(struct flow *flow)
                                 .force_refresh = f->force_refresh,
                                 .take_over = f->take_over,
                                 .has_names = f->has_names,
+                                .trigger = f->trigger,
+                                .run_id = f->preview ? NULL : f->run,
+                                .query_metadata_off = strcmp(f->p->set->query_metadata, "off") == 0,
                                 .collision_enforce = f->p->set->collision_enforce,
                                 .names = f->names,
                                 .n_names = f->n_names};
@@ -335,6 +338,7 @@ void planner_plan_runs(struct planner *p)
         snprintf(f->run, sizeof(f->run), "%s", run);
         f->force_refresh = ask.force_refresh;
         f->take_over = ask.take_over;
+        f->trigger = arena_strdup(&f->flow.arena, ask.trigger);
         f->has_names = ask.has_names;
         const char **names = arena_zalloc(&f->flow.arena, (ask.n_names + 1) * sizeof(*names));
         for (size_t i = 0; i < ask.n_names; i++) {

@@ -14,6 +14,7 @@ struct flow_run {
     uint64_t unit_id;
     struct planner_load *load; /* counted */
     bool force_refresh, take_over, has_names;
+    const char *trigger; /* NULL: a preview */
     const char *const *names;
     size_t n_names;
     bool *covered;

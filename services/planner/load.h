@@ -39,6 +39,7 @@ struct flow_load {
     struct load_ask *asks;
     size_t n_asks, at_ask;
     unsigned rounds;
+    struct ms compiling_since;
     bool driverless; /* something lies on a connection that this build cannot run */
     char text_id[32];
     struct compiler_call call;

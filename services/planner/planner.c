@@ -75,6 +75,7 @@ static int base_start(struct service *s, struct err *e)
     list_init(&p->asks);
     list_init(&p->runs_planning);
     list_init(&p->works);
+    list_init(&p->controls);
     loop_timer_init(&p->tick, p->loop, on_tick, p);
     loop_timer_init(&p->sweep, p->loop, on_sweep, p);
     loop_timer_start(&p->sweep, MS(p->set->sweep_every_ms));
@@ -187,7 +188,8 @@ static void on_bus_closed(void *data)
 void planner_settle(struct planner *p)
 {
     struct service *s = p->closing;
-    if (s && list_empty(&p->works) && list_empty(&p->deciding)) {
+    bool at_rest = list_empty(&p->works) && list_empty(&p->deciding) && p->n_answering == 0;
+    if (s && at_rest) {
         p->closing = NULL;
         bus_close(p->bus, on_bus_closed, s);
     }

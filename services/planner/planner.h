@@ -32,8 +32,9 @@ struct planner_settings {
     int64_t compile_timeout_ms;
     const char *secret_key, *bus_key;
     bool trusted_network;
-    bool collision_enforce;   /* PERSIST_COLLISION_ENFORCE */
-    const char *storage_mode; /* PERSIST_STORAGE_MODE */
+    bool collision_enforce;     /* PERSIST_COLLISION_ENFORCE */
+    const char *query_metadata; /* PUBLISHER_QUERY_METADATA */
+    const char *storage_mode;   /* PERSIST_STORAGE_MODE */
     int64_t warehouse_sessions;
     int64_t lease_ms, sweep_every_ms, sweep_age_ms;
 };
@@ -105,6 +106,8 @@ struct planner {
     struct list asks;          /* questions to builders (asked.c) */
     struct list runs_planning; /* flow_run in progress */
     struct list works;         /* struct planner_work: every flow in progress */
+    struct list controls;      /* control calls at work (answered.c) */
+    unsigned n_answering;      /* .. of them waiting for the run store */
     struct service *closing;   /* the bus part is to close, once nothing is in work */
     bool events_running;
     struct flow_events *events_flow;
@@ -208,6 +211,10 @@ struct planner_config_error *catalog_config_error(struct planner *p, const char 
                                                   const char *package);
 void catalog_config_error_free(struct planner_config_error *c); /* unlinks it */
 
+/* ---- metrics.c ---- */
+void planner_count_runs(const struct rows *rows); /* what a committed decision ended */
+void planner_count_load(const struct package_plan *plan, struct ms took);
+
 /* ---- flow_load.c ---- */
 enum load_cause { LOAD_BOOT, LOAD_PUBLISH, LOAD_RELOAD, LOAD_PATCH };
 struct flow_load;
@@ -219,7 +226,10 @@ struct load_request {
     const char *description; /* NULL: keep */
     struct slice archive;    /* instead of a location; copied */
     const char *patch;       /* LOAD_PATCH: JSON body */
+    bool unbind;             /* LOAD_PATCH: and the set is emptied, in the same commit */
     enum load_cause cause;
+    struct bus_request *call; /* on whose behalf; NULL: nobody's */
+    struct uuid trace;
     bool unwaited; /* done as soon as it is decided, before the gateways have it */
     void (*done)(struct load_request *r); /* on the loop, later, once */
     void *data;
@@ -270,6 +280,7 @@ void run_preview_start(struct run_preview *v);
 
 /* ---- serving ---- */
 void planner_serve(void *data, struct bus_request *r);
+void planner_dispatch(struct planner *p, struct bus_request *r); /* to the handler of its kind */
 void serve_builder(struct planner *p, struct bus_request *r);
 void serve_gateway(struct planner *p, struct bus_request *r);
 void serve_runs(struct planner *p, struct bus_request *r);
@@ -280,6 +291,7 @@ void held_pulls_fail(struct planner *p);
 /* Unpacks a request or answers ERR_BUS_FRAME and returns NULL. */
 void *serve_unpack(struct bus_request *r, const ProtobufCMessageDescriptor *d);
 void serve_reply_json(struct bus_request *r, json_t *v);
+struct uuid serve_trace(const struct bus_request *r);
 /* Answers with an error that people decide about, a transient one too: the bus of the caller does
  * not ask again by itself, as each time would be a whole load. */
 void serve_reply_final(struct bus_request *r, int code, const char *text);
@@ -288,6 +300,18 @@ struct planner_environment *serve_environment(struct planner *p, struct bus_requ
                                               const char *name);
 struct planner_unit *serve_unit(struct planner *p, struct bus_request *r, const char *environment,
                                 const char *package);
+
+/* ---- answered.c ---- */
+bool answered_is_for(enum bus_kind kind);
+/* Answers a repeat, or dispatches. */
+void answered_serve(struct planner *p, struct bus_request *r);
+/* What a repeat of r gets once op's change is stored, should the planner end before its answer is
+ * out: this reply; or the run, or the package as it is then. Before op starts. */
+void answered_note(struct bus_request *r, struct store_op *op, const ProtobufCMessage *reply);
+void answered_note_run(struct bus_request *r, struct store_op *op, const char *run, uint64_t unit);
+void answered_note_package(struct bus_request *r, struct store_op *op);
+void serve_run_again(struct planner *p, struct bus_request *r, const char *run, uint64_t unit);
+void serve_package_again(struct planner *p, struct bus_request *r);
 
 /* ---- run_json.c ---- */
 json_t *run_json(const struct store_run_rec *r, struct planner *p);

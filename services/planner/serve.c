@@ -11,6 +11,13 @@ void *serve_unpack(struct bus_request *r, const ProtobufCMessageDescriptor *d)
     return m;
 }
 
+struct uuid serve_trace(const struct bus_request *r)
+{
+    struct uuid trace;
+    memcpy(trace.b, r->trace_id, sizeof(trace.b));
+    return trace;
+}
+
 void serve_reply_json(struct bus_request *r, json_t *v)
 {
     auto_free char *text = json_text(v);
@@ -54,15 +61,8 @@ struct planner_unit *serve_unit(struct planner *p, struct bus_request *r, const 
     return u;
 }
 
-void planner_serve(void *data, struct bus_request *r)
+void planner_dispatch(struct planner *p, struct bus_request *r)
 {
-    struct planner *p = data;
-    if (!p->open) {
-        bus_reply_error(
-            r, ERR_NOT_LEADER,
-            "this planner is not serving yet: it waits for the run store or for leadership", 200);
-        return;
-    }
     switch (r->kind) {
     case BUS_HELLO:
     case BUS_PULL_JOB:
@@ -103,4 +103,18 @@ void planner_serve(void *data, struct bus_request *r)
         break;
     }
     bus_reply_error(r, ERR_UNKNOWN_KIND, "the planner does not take this kind", 0);
+}
+
+void planner_serve(void *data, struct bus_request *r)
+{
+    struct planner *p = data;
+    if (!p->open) {
+        bus_reply_error(
+            r, ERR_NOT_LEADER,
+            "this planner is not serving yet: it waits for the run store or for leadership", 200);
+    } else if (answered_is_for(r->kind)) {
+        answered_serve(p, r);
+    } else {
+        planner_dispatch(p, r);
+    }
 }

@@ -109,6 +109,8 @@ static Kiln__Job *job_message(struct planner *p, struct arena *a, const struct c
     m->token = l->token;
     m->kind = (Kiln__JobKind)l->kind;
     m->run = bus_str(l->run);
+    m->trace_id.data = arena_dup(a, l->trace.b, sizeof(l->trace.b));
+    m->trace_id.len = sizeof(l->trace.b);
     m->generation = bus_str(l->generation);
     if (l->target) {
         m->target = target_message(a, l->target);
@@ -160,7 +162,11 @@ static void reply_pull(struct decision *d)
         rep.lease_ms = (uint32_t)d->p->set->lease_ms;
         rep.jobs = arena_zalloc(&d->arena, (ans->n + 1) * sizeof(*rep.jobs));
         for (size_t i = 0; i < ans->n; i++) {
-            rep.jobs[rep.n_jobs++] = job_message(d->p, &d->arena, &ans->leases[i]);
+            const struct coord_lease *l = &ans->leases[i];
+            rep.jobs[rep.n_jobs++] = job_message(d->p, &d->arena, l);
+            log_info("job.leased", "job=%llu token=%llu run=%s builder=%s trace=%s",
+                     (unsigned long long)l->job, (unsigned long long)l->token,
+                     l->run ? l->run : "-", log_q(ans->r->instance), log_id(l->trace.b));
         }
         bus_reply(ans->r, &rep.base);
     }
@@ -433,6 +439,9 @@ static void finish(struct planner *p, struct bus_request *r)
         decision_drop(d);
         return;
     }
+    log_info("job.reported", "token=%llu outcome=%d builder=%s trace=%s",
+             (unsigned long long)q->token, (int)q->outcome, log_q(r->instance),
+             log_id(r->trace_id));
     decision_commit(d, reply_finish, r);
 }
 

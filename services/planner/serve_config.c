@@ -11,6 +11,7 @@ struct config_call {
     struct store_environment environment;
     uint64_t environment_id;
     char *name;
+    const char *message; /* the answer */
     json_t *connections; /* of an environment body, written one after the other */
     size_t at;
 };
@@ -53,11 +54,28 @@ static bool frozen(struct bus_request *r, const struct planner_environment *e)
     return false;
 }
 
+static void note_json(struct config_call *c, const json_t *v)
+{
+    auto_free char *text = json_text(v);
+    Kiln__JsonRep rep = KILN__JSON_REP__INIT;
+    rep.json = text;
+    answered_note(c->r, &c->op, &rep.base);
+}
+
 static void reply_message(struct bus_request *r, const char *message)
 {
     json_t *v = json_object();
     json_set_str(v, "message", message);
     serve_reply_json(r, v);
+}
+
+/* The same for a repeat, should the answer be lost. */
+static void note_message(struct config_call *c, const char *message)
+{
+    json_t *v = json_object();
+    json_set_str(v, "message", message);
+    note_json(c, v);
+    json_decref(v);
 }
 
 /* ---- connections ---- */
@@ -77,7 +95,7 @@ static void on_connection_put(struct store_op *op)
         return;
     }
     catalog_put_connection(c->p, &c->connection);
-    reply_message(c->r, arena_printf(&c->r->arena, "connection '%s' saved", c->connection.name));
+    reply_message(c->r, c->message);
     call_end(c);
 }
 
@@ -150,6 +168,8 @@ static void put_connection(struct planner *p, struct bus_request *r)
         call_end(c);
         return;
     }
+    c->message = arena_printf(&r->arena, "connection '%s' saved", q->name);
+    note_message(c, c->message);
     store_put_connection(p->store, &c->op, &c->connection, insert);
 }
 
@@ -160,7 +180,7 @@ static void on_connection_deleted(struct store_op *op)
         return;
     }
     catalog_del_connection(c->p, c->environment_id, c->name);
-    reply_message(c->r, arena_printf(&c->r->arena, "connection '%s' deleted", c->name));
+    reply_message(c->r, c->message);
     call_end(c);
 }
 
@@ -182,6 +202,8 @@ static void delete_connection(struct planner *p, struct bus_request *r)
     struct config_call *c = call_new(p, r, on_connection_deleted);
     c->environment_id = env->id;
     c->name = q->name;
+    c->message = arena_printf(&r->arena, "connection '%s' deleted", q->name);
+    note_message(c, c->message);
     store_delete_connection(p->store, &c->op, env->id, q->name);
 }
 
@@ -272,6 +294,9 @@ static void delete_environment(struct planner *p, struct bus_request *r, const c
     }
     struct config_call *c = call_new(p, r, on_environment_deleted);
     c->name = arena_strdup(&r->arena, name);
+    json_t *v = environment_json(p, env, false);
+    note_json(c, v);
+    json_decref(v);
     store_delete_environment(p->store, &c->op, env->id);
 }
 

@@ -9,21 +9,29 @@ struct package_call {
     struct bus_request *r;
 };
 
+/* The package's object and the epoch that carries it, as the kind of the call has them. */
+static void reply_package(struct bus_request *r, const char *json, uint64_t epoch)
+{
+    if (r->kind == BUS_PUBLISH) {
+        Kiln__PublishRep rep = KILN__PUBLISH_REP__INIT;
+        rep.package_json = bus_str(json);
+        rep.epoch = epoch;
+        bus_reply(r, &rep.base);
+        return;
+    }
+    Kiln__JsonRep rep = KILN__JSON_REP__INIT;
+    rep.json = bus_str(json);
+    rep.epoch = epoch;
+    bus_reply(r, &rep.base);
+}
+
 static void on_loaded(struct load_request *l)
 {
     struct package_call *c = l->data;
     if (l->rc) {
         serve_reply_final(c->r, l->rc, err_text(&l->err));
-    } else if (c->r->kind == BUS_PUBLISH) {
-        Kiln__PublishRep rep = KILN__PUBLISH_REP__INIT;
-        rep.package_json = bus_str(l->package_json);
-        rep.epoch = l->epoch;
-        bus_reply(c->r, &rep.base);
     } else {
-        Kiln__JsonRep rep = KILN__JSON_REP__INIT;
-        rep.json = bus_str(l->package_json);
-        rep.epoch = l->epoch;
-        bus_reply(c->r, &rep.base);
+        reply_package(c->r, l->package_json, l->epoch);
     }
     free(c);
 }
@@ -37,6 +45,8 @@ static struct package_call *call_new(struct planner *p, struct bus_request *r, u
                                     .environment = environment,
                                     .package = package,
                                     .cause = cause,
+                                    .call = r,
+                                    .trace = serve_trace(r),
                                     .done = on_loaded,
                                     .data = c};
     return c;
@@ -126,6 +136,45 @@ struct unbind_call {
     uint64_t unit;
 };
 
+static const char *package_text(struct planner *p, struct planner_unit *u, struct arena *a)
+{
+    json_t *v = package_json(p, u);
+    auto_free char *text = json_text(v);
+    json_decref(v);
+    return arena_strdup(a, text);
+}
+
+static void reply_package_now(struct planner *p, struct bus_request *r, struct planner_unit *u)
+{
+    struct coord_unit_row row = {0};
+    must(coord_unit_get(p->coord, u->id, &row));
+    reply_package(r, package_text(p, u, &r->arena), row.epoch);
+}
+
+void serve_package_again(struct planner *p, struct bus_request *r)
+{
+    const char *environment, *package;
+    if (r->kind == BUS_PUBLISH) {
+        Kiln__PublishReq *q = serve_unpack(r, &kiln__publish_req__descriptor);
+        environment = q->environment;
+        package = q->package;
+    } else if (r->kind == BUS_RELOAD) {
+        Kiln__ReloadReq *q = serve_unpack(r, &kiln__reload_req__descriptor);
+        environment = q->environment;
+        package = q->package;
+    } else {
+        Kiln__PatchReq *q = serve_unpack(r, &kiln__patch_req__descriptor);
+        environment = q->environment;
+        package = q->package;
+    }
+    struct planner_unit *u = p->open ? serve_unit(p, r, environment, package) : NULL;
+    if (u) {
+        reply_package_now(p, r, u);
+    } else if (!p->open) {
+        bus_reply_error(r, ERR_NOT_LEADER, "this planner gave its leadership up", 200);
+    }
+}
+
 static void on_unbound(struct decision *d)
 {
     struct unbind_call *c = d->data;
@@ -133,15 +182,7 @@ static void on_unbound(struct decision *d)
     if (d->rc || !u) {
         bus_reply_error(c->r, d->rc ? d->rc : ERR_NOT_FOUND, err_text(&d->err), 100);
     } else {
-        struct coord_unit_row row = {0};
-        must(coord_unit_get(d->p->coord, u->id, &row));
-        json_t *v = package_json(d->p, u);
-        auto_free char *text = json_text(v);
-        json_decref(v);
-        Kiln__JsonRep rep = KILN__JSON_REP__INIT;
-        rep.json = text;
-        rep.epoch = row.epoch;
-        bus_reply(c->r, &rep.base);
+        reply_package_now(d->p, c->r, u);
     }
     free(c);
 }
@@ -158,7 +199,22 @@ static void unbind(struct planner *p, struct bus_request *r, struct planner_unit
     struct unbind_call *c = xcalloc(1, sizeof(*c));
     c->r = r;
     c->unit = u->id;
+    answered_note_package(r, &d->op);
     decision_commit(d, on_unbound, c);
+}
+
+/* Anything but clearing the bindings: then it is a load. */
+static bool changes_package(const json_t *body)
+{
+    static const char *const keys[] = {"description",     "location", "scope",
+                                       "materialization", "explores", "queryableSources",
+                                       "queryMetadata"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        if (json_object_get(body, keys[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void patch(struct planner *p, struct bus_request *r)
@@ -186,7 +242,7 @@ static void patch(struct planner *p, struct bus_request *r)
         bus_reply_error(
             r, ERR_UNSUPPORTED,
             "binding a manifestLocation is not built yet; materialize the package instead", 0);
-    } else if (clears) {
+    } else if (clears && !changes_package(body)) {
         unbind(p, r, u);
     } else {
         char *path = NULL;
@@ -198,6 +254,7 @@ static void patch(struct planner *p, struct bus_request *r)
         c->load.location = path;
         c->load.description = description;
         c->load.patch = q->body_json;
+        c->load.unbind = clears;
         flow_load_start(&c->load);
     }
     json_decref(body);
@@ -245,6 +302,9 @@ static void delete_package(struct planner *p, struct bus_request *r)
     c->r = r;
     c->unit = u->id;
     u->removing = true;
+    Kiln__JsonRep rep = KILN__JSON_REP__INIT;
+    rep.json = bus_str(package_text(p, u, &r->arena));
+    answered_note(r, &d->op, &rep.base);
     decision_commit(d, on_deleted, c);
 }
 

@@ -45,6 +45,11 @@ static void reply_run(struct planner *p, struct bus_request *r, const char *id, 
     store_runs(p->store, &g->op, &g->filter, &g->list, &g->n);
 }
 
+void serve_run_again(struct planner *p, struct bus_request *r, const char *run, uint64_t unit)
+{
+    reply_run(p, r, run, unit);
+}
+
 struct run_answer {
     struct bus_request *r;
     char id[24];
@@ -90,7 +95,8 @@ static void create(struct planner *p, struct bus_request *r)
                               .names = (const char *const *)q->source_names,
                               .n_names = q->n_source_names,
                               .run_context = q->run_context_json[0] ? q->run_context_json : NULL,
-                              .request_id = r->request_id};
+                              .request_id = r->request_id,
+                              .trace = serve_trace(r)};
     struct err e = {0};
     bool *covered = arena_zalloc(&d->arena, u->load->plan.n_targets + 1);
     int rc =
@@ -104,6 +110,7 @@ static void create(struct planner *p, struct bus_request *r)
         free(ans);
         return;
     }
+    answered_note_run(r, &d->op, ans->id, ans->unit);
     decision_commit(d, on_run_decided, ans);
 }
 
@@ -143,6 +150,7 @@ static void stop(struct planner *p, struct bus_request *r)
     ans->r = r;
     ans->unit = u->id;
     snprintf(ans->id, sizeof(ans->id), "%s", q->id);
+    answered_note_run(r, &d->op, ans->id, ans->unit);
     decision_commit(d, on_run_decided, ans);
 }
 
@@ -221,6 +229,17 @@ struct run_delete {
 
 static void delete_next(struct run_delete *g);
 
+static Kiln__JsonRep deleted_rep(const struct run_delete *g)
+{
+    struct coord_unit_row unit = {0};
+    Kiln__JsonRep rep = KILN__JSON_REP__INIT;
+    rep.json = bus_str("{}");
+    if (g->p->coord && coord_unit_get(g->p->coord, g->unit, &unit)) {
+        rep.epoch = unit.epoch; /* the set without it: what the gateway answers after */
+    }
+    return rep;
+}
+
 static void on_drop_ended(struct planner_wait *w)
 {
     struct run_delete *g = w->data;
@@ -246,12 +265,7 @@ static void delete_next(struct run_delete *g)
         planner_wait_start(g->p, &g->wait);
         return;
     }
-    struct coord_unit_row unit = {0};
-    Kiln__JsonRep rep = KILN__JSON_REP__INIT;
-    rep.json = bus_str("{}");
-    if (g->p->coord && coord_unit_get(g->p->coord, g->unit, &unit)) {
-        rep.epoch = unit.epoch; /* the set without it: what the gateway answers after */
-    }
+    Kiln__JsonRep rep = deleted_rep(g);
     bus_reply(g->r, &rep.base);
     arena_fini(&g->arena);
     free(g);
@@ -294,6 +308,8 @@ static void delete_run(struct planner *p, struct bus_request *r)
     arena_init(&g->arena);
     g->jobs = n ? arena_dup(&g->arena, jobs, n * sizeof(*jobs)) : NULL;
     g->n_jobs = n;
+    Kiln__JsonRep rep = deleted_rep(g);
+    answered_note(r, &d->op, &rep.base);
     decision_commit(d, on_delete_decided, g);
 }
 

@@ -9,6 +9,7 @@ json_t *connection_json(const struct planner_connection *c)
     if (!v) {
         v = json_object();
     }
+    json_redact(v); /* its row may be older than what is known of secrets today */
     json_set_str(v, "name", c->name);
     json_set_str(v, "type", c->type);
     return v;

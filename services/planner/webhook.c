@@ -154,6 +154,9 @@ static void take_publish(struct planner *p, struct http_req *r)
                              .state = "received",
                              .archive = is_archive ? http_body(r) : SLICE_NONE};
     json_decref(body);
+    if (!http_traceparent(http_header_get(r, "traceparent"), h->event.trace.b)) {
+        h->event.trace = uuid_random();
+    }
     h->op = (struct store_op){.arena = a, .done = on_inserted, .data = h};
     store_event_insert(p->store, &h->op, &h->event);
 }

@@ -689,7 +689,7 @@ static void call_for_bytes(int which, size_t reply_len, struct bytes_call *c)
     struct bus *gateway = rig_end(&r, "gateway-1", "key", 7);
     const char *urls[] = {r.url[0]};
     dial(gateway, urls, 1);
-    *c = (struct bytes_call){.call = {.kind = BUS_GET_FILE, .done = on_bytes_done, .data = c}};
+    *c = (struct bytes_call){.call = {.kind = BUS_GET_PACKAGE, .done = on_bytes_done, .data = c}};
     ck_assert_int_eq(bus_call_start(gateway, &c->call), 0);
     until(&r, c->is_done);
     rig_fini(&r);

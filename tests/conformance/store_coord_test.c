@@ -91,7 +91,8 @@ static const char *start_run(void)
                               .names = names,
                               .n_names = 2,
                               .run_context = "{\"runId\":\"x\"}",
-                              .request_id = request};
+                              .request_id = request,
+                              .trace = {{7, 9}}};
     request[1]++;
     char *id = arena_zalloc(&arena, 24);
     ck_assert_int_eq(coord_run_create(coord, now, &n, id, &out, &fault), 0);
@@ -258,6 +259,7 @@ START_TEST(run_reads_back_alike_after_every_step)
     ck_assert_uint_eq(recs[0].r.n_names, 2);
     ck_assert_str_eq(recs[0].r.names[0], "a \"quoted\" \\ name");
     ck_assert_str_eq(recs[0].r.run_context, "{\"runId\":\"x\"}");
+    ck_assert_uint_eq(recs[0].r.trace.b[1], 9);
     ck_assert_int_gt(recs[0].r.completed_us, recs[0].r.created_us);
     ck_assert_ptr_nonnull(recs[0].r.manifest);
     ck_assert_str_eq(value("SELECT count(*) || ' ' || max(outcome) FROM kiln.manifest_entry"),

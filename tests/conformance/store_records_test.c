@@ -196,7 +196,8 @@ START_TEST(delivery_that_comes_twice_gives_the_first_event)
                             .environment = "prod",
                             .name = "sales",
                             .body_json = "{\"build\":true}",
-                            .archive = slice_make("PK\0", 3)};
+                            .archive = slice_make("PK\0", 3),
+                            .trace = {{5, 6}}};
     ck_assert_int_eq(run_op(op, store_event_insert(one.s, op, &e)), 0);
     ck_assert_uint_gt(e.id, 0);
     struct store_event twice = e, unnamed = e, got;
@@ -207,6 +208,7 @@ START_TEST(delivery_that_comes_twice_gives_the_first_event)
     ck_assert_int_eq(run_op(op, store_event_insert(one.s, op, &twice)), ERR_CONFLICT);
 
     ck_assert_str_eq(twice.public_id, "evt_1");
+    ck_assert_uint_eq(twice.trace.b[1], 6);
     ck_assert_str_eq(twice.state, "loading");
     ck_assert(slice_eq(twice.archive, slice_make("PK\0", 3)));
     unnamed.public_id = "evt_3";
@@ -251,18 +253,44 @@ START_TEST(events_move_only_from_where_they_are_and_open_ones_come_oldest_first)
 }
 END_TEST
 
-START_TEST(answers_are_kept_once)
+START_TEST(newest_answer_of_a_call_is_kept)
 {
     struct store_op *op;
     uint8_t id[16] = {1, 2, 3};
-    struct slice reply;
-    ck_assert_int_eq(run_op(op, store_answered_get(one.s, op, id, &reply)), ERR_NOT_FOUND);
-    ck_assert_int_eq(run_op(op, store_answered_put(one.s, op, id, 7, slice_make("a\0b", 3))), 0);
-    ck_assert_int_eq(run_op(op, store_answered_put(one.s, op, id, 7, SLICE("other"))), 0);
+    struct store_answer in = {.request_id = {1, 2, 3}, .kind = 7, .reply = SLICE("noted")}, out;
+    ck_assert_int_eq(run_op(op, store_answered_get(one.s, op, id, &out)), ERR_NOT_FOUND);
+    ck_assert_int_eq(run_op(op, store_answered_put(one.s, op, &in)), 0);
+    in.reply = slice_make("a\0b", 3);
+    ck_assert_int_eq(run_op(op, store_answered_put(one.s, op, &in)), 0);
 
-    ck_assert_int_eq(run_op(op, store_answered_get(one.s, op, id, &reply)), 0);
+    ck_assert_int_eq(run_op(op, store_answered_get(one.s, op, id, &out)), 0);
 
-    ck_assert(slice_eq(reply, slice_make("a\0b", 3)));
+    ck_assert_int_eq(out.kind, 7);
+    ck_assert(slice_eq(out.reply, slice_make("a\0b", 3)));
+}
+END_TEST
+
+START_TEST(answer_is_stored_with_the_change_or_not_at_all)
+{
+    struct store_op *op;
+    struct store_environment e = {.name = "answers"};
+    uint64_t env = 0;
+    ck_assert_int_eq(run_op(op, store_put_environment(one.s, op, &e, &env)), 0);
+    struct store_connection c = {
+        .environment = env, .name = "pg", .type = "postgres", .sealed = SLICE("s")};
+    static const struct store_answer first = {.request_id = {7}, .kind = 27, .reply = {"a", 1}},
+                                     second = {.request_id = {8}, .kind = 27, .reply = {"b", 1}};
+    struct store_answer out;
+
+    ck_assert_int_eq(run_op(op, (op->answer = &first, store_put_connection(one.s, op, &c, true))),
+                     0);
+    ck_assert_int_eq(run_op(op, (op->answer = &second, store_put_connection(one.s, op, &c, true))),
+                     ERR_CONFLICT);
+
+    ck_assert_int_eq(run_op(op, store_answered_get(one.s, op, first.request_id, &out)), 0);
+    ck_assert(slice_eq(out.reply, SLICE("a")));
+    ck_assert_int_eq(run_op(op, store_answered_get(one.s, op, second.request_id, &out)),
+                     ERR_NOT_FOUND);
 }
 END_TEST
 
@@ -344,7 +372,8 @@ TCase *records_case(void)
     tcase_add_test(tc, load_comes_back_whole_with_files_schemas_and_the_compilers_bytes);
     tcase_add_test(tc, delivery_that_comes_twice_gives_the_first_event);
     tcase_add_test(tc, events_move_only_from_where_they_are_and_open_ones_come_oldest_first);
-    tcase_add_test(tc, answers_are_kept_once);
+    tcase_add_test(tc, newest_answer_of_a_call_is_kept);
+    tcase_add_test(tc, answer_is_stored_with_the_change_or_not_at_all);
     tcase_add_test(tc, wipe_empties_everything_but_the_installation);
     tcase_add_test(tc, wipe_covers_every_table_but_those_that_stay);
     tcase_add_test(tc, prune_takes_what_is_old_and_nothing_else);

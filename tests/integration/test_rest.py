@@ -1,5 +1,6 @@
 """The REST API of the gateway beside queries: routes, packages, environments, connections, runs, frozen configuration."""
 import hashlib
+import secrets
 
 import pytest
 
@@ -37,6 +38,9 @@ def test_what_cannot_be_answered_is_refused_with_a_status_and_a_sentence(kiln, m
 def test_answers_are_open_to_browsers_and_head_stands_for_get(kiln):
     preflight = kiln.call("OPTIONS", f"{HERE}/packages")
     assert preflight.status_code == 204 and "PATCH" in preflight.headers["Access-Control-Allow-Methods"]
+    assert {"Idempotency-Key", "Kiln-Mode", "traceparent"} <= set(preflight.headers["Access-Control-Allow-Headers"].split(", "))
+    exposed = set(kiln.call("GET", "status").headers["Access-Control-Expose-Headers"].split(", "))
+    assert {"Kiln-Served", "Kiln-Reason", "Kiln-Epoch", "Kiln-Generation", "Location", "Retry-After"} <= exposed
     got, head = kiln.call("GET", "status"), kiln.call("HEAD", "environments")
     assert got.headers["Access-Control-Allow-Origin"] == "*" == kiln.call("GET", "nothing").headers["Access-Control-Allow-Origin"]
     assert head.status_code == 200 and head.content == b"" and int(head.headers["Content-Length"]) > 2
@@ -91,6 +95,13 @@ def test_a_package_that_does_not_compile_is_424_and_leaves_nothing(kiln, name):
     assert kiln.call("GET", f"{HERE}/packages/{name}").status_code in (404, 424)
 
 
+def test_a_manifest_whose_name_is_no_string_is_refused_with_one_sentence(kiln, name):
+    where = kiln.write_package(name, shop(name))
+    (where / "publisher.json").write_text('{"name": 7}')
+    says = message(kiln.call("POST", f"{HERE}/packages", json={"name": name, "location": f"./packages/{name}"}), 424)
+    assert says == f"package '{name}': publisher.json: \"name\" must be a string, such as \"sales\", and it is a number"
+
+
 def test_patch_changes_what_it_names_keeps_the_bindings_and_unbinds_on_null(shopped):
     kiln, package = shopped
     kiln.materialize(package)
@@ -105,6 +116,21 @@ def test_patch_changes_what_it_names_keeps_the_bindings_and_unbinds_on_null(shop
     assert kiln.query(BY_REGION, package=package).served == "live"
 
 
+def test_a_patch_that_unbinds_changes_the_rest_of_its_body_as_well(shopped):
+    kiln, package = shopped
+    kiln.materialize(package)
+    path = f"{HERE}/packages/{package}"
+    body = {"name": package, "manifestLocation": None, "description": "and new words", "materialization": {"schedule": "0 5 * * *"}, "scope": "version"}
+    for manifest_location in (None, ""):
+        changed = kiln.json("PATCH", path, json={**body, "manifestLocation": manifest_location})
+        assert (changed["manifestBindingStatus"], changed["manifestEntryCount"]) == ("unbound", 0)
+        assert (changed["description"], changed["scope"], changed["materialization"]["schedule"]) == ("and new words", "version", "0 5 * * *")
+        assert kiln.query(BY_REGION, package=package).served == "live"
+        assert kiln.materialize(package)["status"] == "MANIFEST_FILE_READY"
+    assert "'explores'" in message(kiln.call("PATCH", path, json={"manifestLocation": None, "explores": 7}), 400)
+    assert kiln.package(package)["manifestBindingStatus"] == "bound", "what is refused unbinds nothing"
+
+
 def test_a_reload_unbinds_and_says_so(shopped):
     kiln, package = shopped
     kiln.materialize(package)
@@ -112,6 +138,11 @@ def test_a_reload_unbinds_and_says_so(shopped):
     assert reloaded["manifestBindingStatus"] == "unbound"
     assert any(a["message"].startswith("unbound by reload: run a build") for a in reloaded["advisories"])
     assert not any("unbound" in w["message"] for w in reloaded["warnings"])
+
+
+def test_a_change_too_long_for_its_message_is_413_and_says_so(kiln, name):
+    body = {"name": name, "location": f"./packages/{name}", "description": "x" * 300_000}
+    assert message(kiln.call("POST", f"{HERE}/packages", json=body), 413).startswith("PUBLISH: a request of 300")
 
 
 # ---- environments ----
@@ -150,6 +181,19 @@ def test_a_connection_is_created_read_without_its_secrets_changed_and_deleted(ki
     assert "hunter22" not in kiln.last_words(1_000_000)
 
 
+def test_no_credential_of_a_connection_is_shown_whatever_its_setting_is_called(kiln, name):
+    path, secret = f"{HERE}/connections/{name}", "s3cr3t-of-the-test"
+    settings = {"host": "/nowhere", "userName": "u", "sslpassword": secret, "ssh": {"identity_key": secret, "jump": f"ssh://u:{secret}@host"},
+                "options": f"-c x password={secret}", "list": [{"clientSecret": secret}], "proxyUrl": f"http://u:{secret}@proxy"}
+    kiln.json("POST", path, status=201, json={"type": "postgres", "postgresConnection": settings, "sessionToken": secret})
+    assert kiln.json("GET", path)["postgresConnection"] == {"host": "/nowhere", "userName": "u", "ssh": {}, "list": [{}]}
+    for where in ("status", HERE, "environments", f"{HERE}/connections"):
+        shown = kiln.call("GET", where)
+        assert shown.status_code == 200 and name in shown.text and secret not in shown.text, where
+    kiln.json("DELETE", path)
+    assert secret not in kiln.last_words(1_000_000)
+
+
 # ---- runs ----
 @pytest.mark.parametrize("body,status,says", [
     ({"forceRefresh": "yes"}, 400, "'forceRefresh'"),
@@ -174,6 +218,85 @@ def test_one_idempotency_key_makes_one_run(shopped):
     kiln.wait_run(first.json()["id"], package)
 
 
+def once_and_again(kiln, method, path, status, package=None, **kw):
+    """The same call twice with one key: the same answer, and the package's binding set stays what the first one made it."""
+    key = {"Idempotency-Key": secrets.token_hex(8)}
+    first = kiln.call(method, path, headers=key, **kw)
+    epoch = package and epoch_of(kiln, package)
+    second = kiln.call(method, path, headers=key, **kw)
+    assert first.status_code == second.status_code == status and first.content == second.content, (first.text, second.text)
+    assert not package or epoch_of(kiln, package) == epoch
+    return second
+
+
+def test_a_repeat_with_its_idempotency_key_gets_the_same_answer_and_changes_nothing(kiln, name):
+    path, body = f"{HERE}/connections/{name}", {"type": "postgres", "postgresConnection": {"host": "/nowhere"}}
+    key = {"Idempotency-Key": f"create {name}"}
+    made = [kiln.call("POST", path, json=body, headers=key) for _ in range(2)]
+    assert [m.status_code for m in made] == [201, 201] and made[0].content == made[1].content
+    for again in range(2):  # errors are answers too
+        assert "PATCH" in message(kiln.call("POST", path, json=body, headers={"Idempotency-Key": f"other {name}"}), 409)
+    once_and_again(kiln, "PATCH", path, 200, json={"postgresConnection": {"databaseName": "d"}})
+    assert "another call" in message(kiln.call("PATCH", path, json={}, headers=key), 400)
+    assert "another call" in message(kiln.call("POST", path + "_b", json=body, headers=key), 400)
+    once_and_again(kiln, "DELETE", path, 200)
+    assert kiln.call("POST", path, json=body, headers=key).status_code == 201  # the answer of then; nothing is made
+    message(kiln.call("GET", path), 404)
+
+
+def test_an_environment_is_made_and_deleted_once_by_calls_that_come_twice(kiln, name):
+    kiln.write_package(name, shop(name))
+    wh = {"name": "wh", "type": "postgres", "postgresConnection": {"connectionString": kiln.pg.url("wh")}}
+    body = {"name": name, "connections": [wh], "packages": [{"name": name, "location": f"./packages/{name}"}]}
+    once_and_again(kiln, "POST", "environments", 200, json=body)
+    once_and_again(kiln, "PATCH", f"environments/{name}", 200, json={"readme": "ho"})
+    once_and_again(kiln, "DELETE", f"environments/{name}", 200)
+    message(kiln.call("GET", f"environments/{name}"), 404)
+    message(kiln.call("DELETE", f"environments/{name}"), 404)
+
+
+def epoch_of(kiln, package):
+    return kiln.call("POST", f"{HERE}/packages/{package}/models/shop.malloy/query", json={"query": BY_REGION}).headers["Kiln-Epoch"]
+
+
+def test_packages_and_runs_are_changed_once_by_calls_that_come_twice(kiln, name):
+    where = str(kiln.write_package(name, shop(name)))
+    once_and_again(kiln, "POST", f"{HERE}/packages", 200, name, json={"name": name, "location": where})
+    once_and_again(kiln, "PATCH", f"{HERE}/packages/{name}", 200, name, json={"description": "once"})
+    once_and_again(kiln, "PATCH", f"{HERE}/packages/{name}", 200, name, json={"manifestLocation": None})
+    runs = f"{HERE}/packages/{name}/materializations"
+    made = once_and_again(kiln, "POST", runs, 201, json={}).json()
+    kiln.wait_run(made["id"], name)
+    assert len(kiln.json("GET", runs)) == 1
+    once_and_again(kiln, "DELETE", f"{runs}/{made['id']}", 204)
+    once_and_again(kiln, "DELETE", f"{HERE}/packages/{name}", 200)
+    message(kiln.call("GET", f"{HERE}/packages/{name}"), 404)
+
+
+def test_the_trace_of_a_request_is_in_the_log_lines_of_its_run_in_every_service(shopped):
+    kiln, package = shopped
+    trace = secrets.token_hex(16)
+    parent = {"traceparent": f"00-{trace}-{secrets.token_hex(8)}-01"}
+    run = kiln.call("POST", f"{HERE}/packages/{package}/materializations", json={}, headers=parent).json()
+    kiln.wait_run(run["id"], package)
+    lines = {name: [line for line in (p.out() + p.err()).splitlines() if trace in line] for name, p in kiln.procs.items()}
+    planner = " ".join(lines["planner"])
+    for says in ("control.answered kind=CREATE_RUN", f"run.state run={run['id']} state=ready", "job.leased", "job.reported"):
+        assert says in planner, lines
+    builders = " ".join(line for name, of in lines.items() if name.startswith("builder") for line in of)
+    assert builders.count("job.start") == builders.count("job.end") == 2 == planner.count("job.reported")
+    assert any("rest.answered method=POST" in line for line in lines["gateway-1"])
+
+
+def test_requests_without_a_trace_get_one_of_their_own(shopped):
+    kiln, package = shopped
+    kiln.materialize(package)
+    kiln.materialize(package)
+    answered = [line for line in kiln.procs["planner"].err().splitlines() + kiln.procs["planner"].out().splitlines() if "kind=CREATE_RUN" in line]
+    traces = [line.split("trace=")[1].split()[0] for line in answered]
+    assert len(traces) >= 2 and len(set(traces)) == len(traces) and all(len(t) == 32 for t in traces)
+
+
 def test_runs_are_planned_listed_paged_and_deleted_under_their_own_package_only(shopped, name):
     kiln, package = shopped
     other = publish(kiln, name + "_b", shop(name + "_b"))["name"]
@@ -196,6 +319,36 @@ def test_runs_are_planned_listed_paged_and_deleted_under_their_own_package_only(
     for run in ids:
         assert kiln.call("DELETE", f"{runs}/{run}").content == b""
     assert kiln.json("GET", runs) == [] and kiln.query(BY_REGION, package=package).served == "live"
+
+
+# ---- metrics ----
+def metric(kiln, service, name):
+    """Sum over all labels that `name` leaves open; 0 when it is not there."""
+    lines = kiln.call("GET", "/metrics", service).text.splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+
+def test_publishers_metrics_count_runs_sources_builds_and_bindings(kiln, name):
+    m = "publisher_materialization_"
+    wanted = [("planner", m + 'runs_total{mode="auto",outcome="ready"}'), ("planner", m + "run_duration_ms_count"),
+              ("planner", m + 'sources_total{outcome="built",mode="auto"}'), ("planner", m + 'sources_total{outcome="reused",mode="auto"}'),
+              ("planner", m + 'sources_total{outcome="refused",mode="auto"}'), ("planner", m + "eligibility_refused_total{"),
+              ("planner", m + "build_plan_compute_duration_ms_count"), ("planner", m + "table_collision_total"),
+              ("builder-1", m + "source_build_duration_ms_count"), ("builder-1", m + "drop_tables_total{"),
+              ("gateway-1", m + "manifest_bind_total"), ("gateway-1", m + "auto_load_total")]
+    before = [metric(kiln, *w) for w in wanted]
+    files = shop(name)
+    twin = files["shop.malloy"] + f'#@ persist name="marts.{name}_daily"\nsource: twin is orders -> {{ group_by: region is customers.region }}\n'
+    publish(kiln, name, {"shop.malloy": twin})
+    first = kiln.materialize(name)
+    assert (first["metadata"]["sourcesBuilt"], first["metadata"]["sourcesRefused"]) == (2, 1), first["metadata"]
+    second = kiln.materialize(name)
+    assert second["metadata"]["sourcesReused"] == 2
+    for run in (second, first):
+        assert kiln.call("DELETE", f"{HERE}/packages/{name}/materializations/{run['id']}?dropTables=true").status_code == 204
+    grown = [metric(kiln, *w) - b for w, b in zip(wanted, before)]
+    assert grown[:6] == [2, 2, 2, 2, 2, 2] and grown[6] >= 1 and grown[7] >= 1, list(zip(wanted, grown))
+    assert grown[8] == 2 and grown[9] >= 1 and grown[10] >= 3 > grown[11] >= 1, list(zip(wanted, grown))
 
 
 # ---- other configurations ----

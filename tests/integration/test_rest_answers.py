@@ -321,3 +321,43 @@ def test_a_client_that_hangs_up_ends_its_query_and_frees_its_slot(kiln, name):
             wait_for(lambda: waiting() == 0, 3, "the warehouse no longer works for clients that are gone")
     wait_for(lambda: kiln.json("GET", "status")["gateway"]["queriesRunning"] == 0, 5, "every slot is free")
     assert kiln.query("run: slow -> { aggregate: total }", package=name).rows == [{"total": 7304}]
+
+
+# ---- query metadata ----
+WHO = '''##! experimental.persistence
+## queryMetadata.owner="model"
+source: who is wh.sql("""SELECT current_setting('application_name') AS app, current_query() AS said""")
+#@ persist name="marts.who_built" queryMetadata.team="source"
+source: who_built is wh.sql("""SELECT current_query() AS said""")
+'''
+
+
+def test_statements_carry_the_declared_query_metadata_and_answers_the_id_of_theirs(kiln, name):
+    where = kiln.write_package(name, {"shop.malloy": WHO})
+    manifest = json.loads((where / "publisher.json").read_text())
+    (where / "publisher.json").write_text(json.dumps({**manifest, "queryMetadata": {"team": "package", "cost": "c1"}}))
+    kiln.json("POST", f"environments/{ENV}/packages", json={"name": name, "location": f"./packages/{name}"})
+    run = kiln.materialize(name)
+    seen = set()
+    for _ in range(3):  # the second time on it may be a prepared statement
+        answer = kiln.query("run: who -> { select: * }", package=name)
+        (row,) = answer.rows
+        says = (f'/* owner="model",team="package",cost="c1",class="interactive",environment="{ENV}",package="{name}",model="shop.malloy",'
+                'source="who" */ ')
+        assert row["said"].startswith(says), row
+        assert row["app"] == "kiln " + answer.body["queryCorrelationId"]
+        seen.add(row["app"])
+    assert len(seen) == 3
+    full = kiln.query("run: who -> { select: * }", package=name, compact=False)
+    assert "class=" not in full.sql and "/*" not in full.sql, "the comment is for the warehouse only"
+    (row,) = kiln.query("run: who_built -> { select: * }", package=name).rows
+    built = f'/* team="source",owner="model",cost="c1",class="materialize",package="{name}",source="who_built",trigger="ON_DEMAND",run_id="{run["id"]}" */'
+    assert row["said"].startswith(built), row
+    once = kiln.query("run: who -> { select: * }", package=name, queryMetadata={"team": "request"}, queryClass="ops")
+    assert once.rows[0]["said"].startswith('/* team="request",owner="model",cost="c1",class="ops",'), once.rows
+
+
+def test_without_a_declaration_nothing_is_tagged(kiln, name):
+    publish(kiln, name, {"shop.malloy": WHO.replace('## queryMetadata.owner="model"', "")})
+    answer = kiln.query("run: who -> { select: * }", package=name)
+    assert "/*" not in answer.rows[0]["said"] and answer.rows[0]["app"] == "kiln" and answer.body["queryCorrelationId"] is None

@@ -1,5 +1,6 @@
 """Losing Redis, planner or both: queries go on from tables (design.md 3; protocol.md 6)."""
 import concurrent.futures
+import time
 
 import pytest
 import requests
@@ -37,27 +38,43 @@ def test_without_redis_queries_are_baked_and_a_new_binding_still_arrives(kiln):
     wait_for(lambda: kiln.redis.command("KEYS", "kiln:*"), 10, "the sets are written again into an empty Redis")
 
 
-def test_without_the_planner_queries_are_baked_and_a_change_waits_for_it(kiln):
+def test_without_the_planner_queries_are_baked_and_a_change_is_503_soon_and_made_once_when_it_is_back(kiln):
     runs = len(kiln.runs())
+    path, key = kiln.package_path("shop", "/materializations"), {"Idempotency-Key": "made once"}
     kiln.procs["planner"].kill9()
     try:
         is_baked(kiln)
         is_baked(kiln, "run: daily -> { group_by: sold_on; aggregate: orders_n }")  # compiled now
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(requests.post, kiln.url() + "/api/v0/" + kiln.package_path("shop", "/materializations"), json={}, timeout=60)
-            status = kiln.json("GET", "status")
-            assert status["environments"][0]["packages"][0]["manifestBindingStatus"] == "bound"
-            assert status["gateway"]["plannerAnswers"] is False and "planner" in status["loadErrors"][0]["message"]
-            assert kiln.binding() == ("bound", 2)
-            assert kiln.call("GET", kiln.package_path("shop", "/models")).status_code == 200
-            kiln.procs["planner"].start()
-            made = asked.result()
-        assert made.status_code == 201, made.text
+        for method, what in (("POST", path), ("PATCH", kiln.package_path("shop")), ("POST", "environments/test/connections/x"), ("GET", path)):
+            asked = time.monotonic()
+            away = kiln.call(method, what, json={"type": "postgres"} if what.endswith("x") else {}, headers=key)
+            took = time.monotonic() - asked
+            assert away.status_code == 503 and "planner does not answer" in away.json()["message"], (method, what, away.text)
+            assert int(away.headers["Retry-After"]) >= 1 and took < 4, (method, what, took)
+        status = kiln.json("GET", "status")
+        assert status["environments"][0]["packages"][0]["manifestBindingStatus"] == "bound"
+        assert status["gateway"]["plannerAnswers"] is False and "planner" in status["loadErrors"][0]["message"]
+        assert kiln.binding() == ("bound", 2)
+        assert kiln.call("GET", kiln.package_path("shop", "/models")).status_code == 200
     finally:
-        if not kiln.procs["planner"].alive:
-            kiln.procs["planner"].start()
+        kiln.procs["planner"].start()
     kiln.wait_ready()
-    assert kiln.wait_run(made.json()["id"])["metadata"]["sourcesReused"] == 2 and len(kiln.runs()) == runs + 1
+    made = [kiln.call("POST", path, json={}, headers=key) for _ in range(2)]
+    assert [m.status_code for m in made] == [201, 201] and made[0].json()["id"] == made[1].json()["id"], made[0].text
+    assert kiln.wait_run(made[0].json()["id"])["metadata"]["sourcesReused"] == 2 and len(kiln.runs()) == runs + 1
+
+
+def test_a_change_waits_for_a_planner_that_is_back_at_once(kiln):
+    runs = len(kiln.runs())
+    kiln.procs["planner"].kill9()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(requests.post, kiln.url() + "/api/v0/" + kiln.package_path("shop", "/materializations"), json={}, timeout=60)
+        kiln.procs["planner"].start()
+        made = asked.result()
+    assert made.status_code == 201, made.text
+    kiln.wait_ready()
+    kiln.wait_run(made.json()["id"])
+    assert len(kiln.runs()) == runs + 1
 
 
 def test_a_gateway_started_without_planner_and_redis_serves_what_it_last_served(kiln):

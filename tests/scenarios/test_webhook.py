@@ -1,5 +1,6 @@
 """A signed publish webhook becomes an event, a load, a run, and an answer from a table (protocol.md 5; decisions 3.6, 7.5)."""
 import json
+import secrets
 import time
 
 import pytest
@@ -26,6 +27,19 @@ def test_a_signed_webhook_is_built_and_served(kiln, name):
     assert kiln.binding(name) == ("bound", 2)
     answer = kiln.query(BY_REGION, package=name)
     assert answer.served == "baked" and sum(r["orders_n"] for r in answer.rows) == ORDERS
+
+
+def test_the_trace_of_a_webhook_is_in_the_log_lines_of_its_load_its_run_and_its_jobs(kiln, name):
+    kiln.write_package(name, shop(name))
+    trace = secrets.token_hex(16)
+    body = json.dumps({"environment": ENV, "package": name, "location": f"./packages/{name}"}).encode()
+    r = kiln.post_hook(body, headers={**sign_standard(body), "traceparent": f"00-{trace}-{secrets.token_hex(8)}-00"})
+    assert r.status_code == 202, r.text
+    kiln.wait_event(r.json()["id"])
+    planner, builder = ([line for line in (p.out() + p.err()).splitlines() if trace in line] for p in (kiln.procs["planner"], kiln.procs["builder-1"]))
+    for says in ("event.state", "package.loaded", "run.state", "job.leased", "job.reported"):
+        assert any(says in line for line in planner), (says, planner)
+    assert any("job.start" in line for line in builder) and any("job.end" in line for line in builder)
 
 
 def test_a_webhook_that_asks_for_no_build_only_publishes(kiln, name):

@@ -114,6 +114,9 @@ static void load(struct item *it, struct world *w)
 static void apply(struct store *s, const struct item *it)
 {
     struct proc *before = proc_enter(NULL);
+    if (it->op->answer) {
+        store_sim_keep(s->p->w, it->op->answer);
+    }
     const char *wrong = memory_store_apply(s->p->w->rows, it->rows);
     proc_leave(before);
     if (wrong) {

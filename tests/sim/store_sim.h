@@ -28,4 +28,7 @@ struct store {
     void *closed_data;
 };
 
+/* store_sim_answered.c: in the run store, whoever dies */
+void store_sim_keep(struct world *w, const struct store_answer *a);
+struct read *store_sim_read(struct store *s, struct store_op *op, int (*fill)(struct read *r));
 struct ms store_sim_delay(struct store *s);

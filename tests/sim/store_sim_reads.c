@@ -12,7 +12,7 @@ static void on_read(struct loop_timer *t)
     op->done(op);
 }
 
-static struct read *read_new(struct store *s, struct store_op *op, int (*fill)(struct read *))
+struct read *store_sim_read(struct store *s, struct store_op *op, int (*fill)(struct read *))
 {
     struct read *r = xcalloc(1, sizeof(*r));
     r->s = s;
@@ -57,7 +57,7 @@ static int fill_runs(struct read *r)
 void store_runs(struct store *s, struct store_op *op, const struct store_run_filter *f,
                 struct store_run_rec **out, size_t *n)
 {
-    struct read *r = read_new(s, op, fill_runs);
+    struct read *r = store_sim_read(s, op, fill_runs);
     r->filter = *f;
     r->out = out;
     r->n = n;
@@ -75,7 +75,7 @@ static int fill_environments(struct read *r)
 void store_environments(struct store *s, struct store_op *op, struct store_environment **out,
                         size_t *n)
 {
-    struct read *r = read_new(s, op, fill_environments);
+    struct read *r = store_sim_read(s, op, fill_environments);
     r->out = out;
     r->n = n;
 }
@@ -106,7 +106,7 @@ void store_connections(struct store *s, struct store_op *op, uint64_t environmen
                        struct store_connection **out, size_t *n)
 {
     (void)environment;
-    struct read *r = read_new(s, op, fill_connections);
+    struct read *r = store_sim_read(s, op, fill_connections);
     r->out = out;
     r->n = n;
 }
@@ -134,7 +134,7 @@ static int fill_units(struct read *r)
 
 void store_units(struct store *s, struct store_op *op, struct store_unit **out, size_t *n)
 {
-    struct read *r = read_new(s, op, fill_units);
+    struct read *r = store_sim_read(s, op, fill_units);
     r->out = out;
     r->n = n;
 }
@@ -179,7 +179,7 @@ void store_get_load(struct store *s, struct store_op *op, uint64_t id, bool with
                     struct store_load *out)
 {
     (void)with_content;
-    struct read *r = read_new(s, op, fill_load);
+    struct read *r = store_sim_read(s, op, fill_load);
     r->id = id;
     r->out = out;
 }
@@ -202,7 +202,7 @@ static int fill_file(struct read *r)
 void store_get_file(struct store *s, struct store_op *op, const struct sha256 *id,
                     struct slice *out)
 {
-    struct read *r = read_new(s, op, fill_file);
+    struct read *r = store_sim_read(s, op, fill_file);
     r->sha256 = *id;
     r->out = out;
 }
@@ -221,7 +221,7 @@ static int fill_put_unit(struct read *r)
 void store_put_unit(struct store *s, struct store_op *op, const struct store_unit *u,
                     uint64_t *out_id)
 {
-    struct read *r = read_new(s, op, fill_put_unit);
+    struct read *r = store_sim_read(s, op, fill_put_unit);
     r->in = u;
     r->out = out_id;
 }
@@ -246,7 +246,7 @@ static int fill_put_load(struct read *r)
 void store_put_load(struct store *s, struct store_op *op, const struct store_load *l,
                     uint64_t *out_id)
 {
-    struct read *r = read_new(s, op, fill_put_load);
+    struct read *r = store_sim_read(s, op, fill_put_load);
     r->in = l;
     r->out = out_id;
 }
@@ -265,16 +265,16 @@ void store_unit_error(struct store *s, struct store_op *op, uint64_t unit, const
     (void)unit;
     (void)load_error;
     (void)stale_error;
-    (void)read_new(s, op, fill_nothing);
+    (void)store_sim_read(s, op, fill_nothing);
 }
 
 void store_events_open(struct store *s, struct store_op *op, struct store_event **out, size_t *n)
 {
     (void)out; /* nobody publishes by webhook here */
-    read_new(s, op, fill_nothing)->n = n;
+    store_sim_read(s, op, fill_nothing)->n = n;
 }
 
 void store_prune(struct store *s, struct store_op *op)
 {
-    (void)read_new(s, op, fill_nothing);
+    (void)store_sim_read(s, op, fill_nothing);
 }

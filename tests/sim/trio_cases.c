@@ -131,8 +131,42 @@ static void package_is_not_loaded_while_it_is_removed(struct trio_total *total)
     end(&t);
 }
 
+/* The change is stored, its planner dies before the answer is out: the caller's bus asks again. */
+static void call_whose_answer_is_lost_is_answered_and_changes_nothing(struct trio_total *total)
+{
+    static const struct trio_shape shape = {.builders = 1, .slots = 1, .gateways = 1, .units = 2};
+    static const struct trio_faults slow = {.store_most = {300}, .wh_most = {20}};
+    struct tale t = begin(__func__, total, &shape, &slow);
+    const uint64_t removed = t.w->units[1].id, unbound = t.w->units[0].id;
+    must(people_remove(t.w, &t.w->units[1]));
+    while (memory_unit(t.w->rows, removed)) {
+        step(&t);
+    }
+    proc_crash(world_proc(t.w, PROC_PLANNER, 0));
+    trio_rest(t.w, total, MS(MOST_MS), "a removal");
+    if (t.w->n_answered != t.w->n_asked) {
+        trio_fail("a removal that is stored is not answered as done");
+    }
+
+    must(people_run(t.w, &t.w->units[0], false, NULL));
+    trio_rest(t.w, total, MS(MOST_MS), "a run");
+    uint64_t bound = memory_unit(t.w->rows, unbound)->epoch;
+    must(people_unbind(t.w, &t.w->units[0]));
+    while (memory_unit(t.w->rows, unbound)->epoch == bound) {
+        step(&t);
+    }
+    bound = memory_unit(t.w->rows, unbound)->epoch;
+    proc_crash(world_proc(t.w, PROC_PLANNER, 0));
+    trio_rest(t.w, total, MS(MOST_MS), "an unbinding");
+    if (memory_unit(t.w->rows, unbound)->epoch != bound || t.w->n_answered != t.w->n_asked) {
+        trio_fail("an unbinding is done twice, or not answered");
+    }
+    end(&t);
+}
+
 void trio_cases(struct trio_total *total)
 {
+    call_whose_answer_is_lost_is_answered_and_changes_nothing(total);
     package_is_not_loaded_while_it_is_removed(total);
     builder_with_a_held_pull_drains_when_its_job_ends(total);
     set_is_told_only_when_it_is_durable(total);

@@ -1,4 +1,5 @@
 /* log.h for the simulation: lines carry scripted time and the process; quiet unless asked. */
+#include "common/base/crypto.h"
 #include "common/log/log.h"
 #include "tests/sim/trio_world.h"
 
@@ -75,5 +76,14 @@ const char *log_q(const char *value)
     static size_t at;
     char *out = texts[at++ % QUOTED];
     snprintf(out, QUOTED_LEN, "\"%s\"", value ? value : "");
+    return out;
+}
+
+const char *log_id(const uint8_t id[16])
+{
+    static char texts[QUOTED][33];
+    static size_t at;
+    char *out = texts[at++ % QUOTED];
+    hex_encode(id, 16, out);
     return out;
 }

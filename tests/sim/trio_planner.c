@@ -21,6 +21,7 @@ static void set_up(struct proc *p, struct planner_settings *set)
                                      .node = "",
                                      .compiler_bundle = "",
                                      .compiler_children = 1,
+                                     .query_metadata = "on",
                                      .compile_timeout_ms = 30000,
                                      .secret_key = TRIO_KEY,
                                      .bus_key = "",

@@ -235,6 +235,7 @@ struct world *world_new(uint64_t seed, const struct trio_shape *shape)
     w->wh = wh_sim_new(w->wh_loop);
     w->log = wire_log_new();
     w->rows = memory_store_new();
+    map_init(&w->answered);
     w->installation = uuid_random();
     populate(w, shape);
     for (size_t i = 0; i < w->n_procs; i++) {
@@ -286,6 +287,7 @@ void world_free(struct world *w)
     wh_sim_free(w->wh);
     loop_sim_drop(w->wh_loop);
     memory_store_free(w->rows);
+    store_sim_forget_answers(w);
     cache_world_free(w->cache);
     bus_world_free(w->bus);
     (void)nftw(w->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);

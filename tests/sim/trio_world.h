@@ -108,6 +108,7 @@ struct world {
     struct loop *wh_loop;
     struct wire_log *log;
     struct memory_store *rows;
+    struct map answered; /* store_sim_answered.c */
     struct uuid installation;
     uint64_t term;
     struct trio_unit units[TRIO_UNITS];
@@ -172,6 +173,7 @@ void reader_close(struct gw_worker *w);
 /* store_sim.c */
 void store_sim_crash(struct proc *p);
 bool store_sim_idle(const struct proc *p);
+void store_sim_forget_answers(struct world *w);
 
 /* service_sim.c */
 struct service_state { /* what a process is made of */

@@ -226,6 +226,33 @@ START_TEST(budget_is_what_is_left_and_the_id_stays)
 }
 END_TEST
 
+START_TEST(trace_of_the_caller_goes_with_the_call_and_without_one_it_has_its_own)
+{
+    struct fake f;
+    struct arena arena;
+    struct ask a[2];
+    const uint8_t trace[16] = {4, 7};
+    fake_dialled(&f);
+    arena_init(&arena);
+    for (size_t i = 0; i < 2; i++) {
+        a[i] = (struct ask){
+            .call = {.kind = BUS_GET_RUN, .timeout = MS(6000), .done = on_done, .data = &a[i]}};
+        if (i == 0) {
+            memcpy(a[i].call.trace_id, trace, sizeof(trace));
+        }
+        ck_assert_int_eq(bus_call_start(f.bus, &a[i].call), 0);
+    }
+
+    struct bus_frame given = frame_of(&f.sent[0].frame, &arena);
+    struct bus_frame own = frame_of(&f.sent[1].frame, &arena);
+    ck_assert_mem_eq(given.trace_id, trace, 16);
+    ck_assert(!bus_id_is_zero(own.trace_id));
+    ck_assert_mem_ne(own.trace_id, trace, 16);
+    arena_fini(&arena);
+    fake_fini(&f);
+}
+END_TEST
+
 START_TEST(pauses_double_up_to_two_seconds)
 {
     static const int64_t pauses[] = {100, 200, 400, 800, 1600, 2000, 2000};
@@ -260,6 +287,37 @@ START_TEST(a_lost_message_is_sent_again)
     sim_time_pass(&f.time, MS(4000));
     ck_assert_int_eq(a.n_done, 1);
     ck_assert_int_eq(a.call.rc, ERR_BUS_TIMEOUT);
+    fake_fini(&f);
+}
+END_TEST
+
+START_TEST(call_that_may_not_wait_for_a_connection_ends_early_but_not_while_there_is_one)
+{
+    struct fake f;
+    struct ask a = {.call = {.kind = BUS_CREATE_RUN,
+                             .timeout = MS(30000),
+                             .unconnected = MS(3000),
+                             .done = on_done,
+                             .data = &a}};
+    struct ask patient;
+    fake_dialled(&f);
+    ck_assert_int_eq(bus_call_start(f.bus, &a.call), 0);
+    ask_start(&patient, &f, 30000);
+    sim_time_pass(&f.time, MS(9000)); /* sent, without an answer */
+    ck_assert_int_eq(a.n_done, 0);
+
+    bus_up_connected(f.bus, 0, false);
+    sim_time_pass(&f.time, MS(2900));
+    bus_up_connected(f.bus, 1, true); /* another one, in time, and not for long */
+    bus_up_connected(f.bus, 1, false);
+    sim_time_pass(&f.time, MS(2900));
+    ck_assert_int_eq(a.n_done, 0);
+    sim_time_pass(&f.time, MS(300));
+
+    ck_assert_int_eq(a.n_done, 1);
+    ck_assert_int_eq(a.call.rc, ERR_BUS_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(a.call.err.text, "not connected"));
+    ck_assert_int_eq(patient.n_done, 0);
     fake_fini(&f);
 }
 END_TEST
@@ -456,6 +514,160 @@ START_TEST(the_bus_itself_answers_what_nobody_handles)
 }
 END_TEST
 
+START_TEST(request_at_its_kinds_limit_is_taken_and_one_byte_more_is_refused)
+{
+    struct fake f;
+    struct handler h;
+    struct arena a;
+    int seat = 0;
+    size_t n = 0;
+    const struct bus_kind_row *rows = bus_kind_rows(&n);
+    serving(&f, &h);
+    for (size_t i = 0; i < n; i++) {
+        const struct bus_kind_row *row = &rows[i];
+        if (row->number == BUS_EVENT) {
+            continue;
+        }
+        ck_assert_uint_le(row->request_most, (size_t)4 << 20);
+        char *payload = xcalloc(1, row->request_most + 1);
+        struct bus_frame req = request((uint8_t)(i + 1)), rep;
+        req.kind = row->number;
+        req.payload = slice_make(payload, row->request_most);
+        int before = h.n;
+        deliver(&f, &req, &seat);
+        ck_assert_int_eq(h.n, before + 1);
+        bus_reply(h.held, NULL);
+
+        req.payload.len++;
+        deliver(&f, &req, &seat);
+        ck_assert_int_eq(h.n, before + 1);
+        arena_init(&a);
+        ck_assert_int_eq(refusal(&f, &rep, &a), ERR_LIMIT);
+        auto_free char *says =
+            xasprintf("%s: a request of %zu bytes is over its limit of %zu bytes", row->name,
+                      row->request_most + 1, row->request_most);
+        ck_assert_str_eq(rep.error_text, says);
+        arena_fini(&a);
+        free(payload);
+    }
+    fake_fini(&f);
+}
+END_TEST
+
+static char long_reply[(1088 << 10) + 1];
+
+START_TEST(answer_over_its_kinds_limit_is_not_sent)
+{
+    struct fake f;
+    struct handler h;
+    struct arena a;
+    struct bus_frame rep, req = request(1);
+    int seat = 0;
+    serving(&f, &h);
+    arena_init(&a);
+    req.kind = BUS_GET_FILE;
+    ck_assert_uint_eq(bus_kind_find(BUS_GET_FILE)->reply_most, sizeof(long_reply) - 1);
+
+    deliver(&f, &req, &seat);
+    bus_reply_packed(h.held, slice_make(long_reply, sizeof(long_reply) - 1));
+    ck_assert_int_eq(refusal(&f, &rep, &a), 0);
+    ck_assert_uint_eq(rep.payload.len, sizeof(long_reply) - 1);
+    deliver(&f, &req, &seat);
+    bus_reply_packed(h.held, slice_make(long_reply, sizeof(long_reply)));
+
+    ck_assert_int_eq(refusal(&f, &rep, &a), ERR_LIMIT);
+    ck_assert_uint_eq(rep.payload.len, 0);
+    arena_fini(&a);
+    fake_fini(&f);
+}
+END_TEST
+
+static void make_longest(struct bus_frame *f)
+{
+    f->payload = slice_make(long_reply, sizeof(long_reply) - 1);
+}
+
+static void make_too_long(struct bus_frame *f)
+{
+    f->payload = slice_make(long_reply, sizeof(long_reply));
+}
+
+START_TEST(answer_over_its_kinds_limit_is_not_taken)
+{
+    struct fake f;
+    struct ask a[2];
+    fake_dialled(&f);
+    for (size_t i = 0; i < 2; i++) {
+        a[i] = (struct ask){.call = {.kind = BUS_GET_FILE, .done = on_done, .data = &a[i]}};
+        ck_assert_int_eq(bus_call_start(f.bus, &a[i].call), 0);
+    }
+
+    answer_sent(&f, 0, make_longest);
+    answer_sent(&f, 1, make_too_long);
+
+    ck_assert_int_eq(a[0].call.rc, 0);
+    ck_assert_int_eq(a[1].call.rc, ERR_LIMIT);
+    ck_assert_str_eq(a[1].call.err.text,
+                     "GET_FILE: a reply of 1114113 bytes is over its limit of 1114112 bytes");
+    fake_fini(&f);
+}
+END_TEST
+
+START_TEST(request_over_its_kinds_limit_is_not_sent)
+{
+    struct fake f;
+    struct ask a = {.call = {.kind = BUS_GET_RUN, .done = on_done, .data = &a}};
+    Kiln__GetRunReq q = KILN__GET_RUN_REQ__INIT;
+    char *id = xcalloc(1, 64 << 10);
+    memset(id, 'x', (64 << 10) - 3); /* a tag, three bytes of length, and it is one too long */
+    q.id = id;
+    a.call.request = &q.base;
+    fake_dialled(&f);
+
+    ck_assert_int_eq(bus_call_start(f.bus, &a.call), ERR_LIMIT);
+    id[(64 << 10) - 4] = '\0';
+    ck_assert_int_eq(bus_call_start(f.bus, &a.call), 0);
+    ck_assert_int_eq(f.n_sent, 1);
+    free(id);
+    fake_fini(&f);
+}
+END_TEST
+
+static int n_taken;
+static void on_taken(struct bus_request *r, const struct bus_answer *a)
+{
+    n_taken++;
+    ck_assert_str_eq(a->text, "not now");
+    r->data = NULL;
+}
+
+START_TEST(answer_that_someone_takes_is_given_when_he_gives_it)
+{
+    struct fake f;
+    struct handler h;
+    struct arena a;
+    struct bus_frame rep, req = request(1);
+    int seat = 0;
+    serving(&f, &h);
+    arena_init(&a);
+    n_taken = 0;
+
+    deliver(&f, &req, &seat);
+    h.held->on_answer = on_taken;
+    bus_reply_error(h.held, ERR_STORE, "not now", 7);
+    ck_assert_int_eq(n_taken, 1);
+    ck_assert_int_eq(f.n_replies, 0);
+    deliver(&f, &req, &seat); /* still held: a repeat joins it */
+    ck_assert_int_eq(h.n, 1);
+    bus_reply_error(h.held, ERR_CONFLICT, "no", 0);
+
+    ck_assert_int_eq(n_taken, 1);
+    ck_assert_int_eq(refusal(&f, &rep, &a), ERR_CONFLICT);
+    arena_fini(&a);
+    fake_fini(&f);
+}
+END_TEST
+
 START_TEST(a_repeat_of_a_held_request_moves_its_answer)
 {
     struct fake f;
@@ -521,8 +733,11 @@ int main(void)
     Suite *s = suite_create("bus");
     TCase *t = tcase_create("all");
     tcase_add_test(t, budget_is_what_is_left_and_the_id_stays);
+    tcase_add_test(t, trace_of_the_caller_goes_with_the_call_and_without_one_it_has_its_own);
     tcase_add_test(t, pauses_double_up_to_two_seconds);
     tcase_add_test(t, a_lost_message_is_sent_again);
+    tcase_add_test(t,
+                   call_that_may_not_wait_for_a_connection_ends_early_but_not_while_there_is_one);
     tcase_add_test(t, a_broken_connection_moves_its_calls);
     tcase_add_test(t, not_leader_goes_on_at_once_and_round_again_after_a_pause);
     tcase_add_test(t, answers_that_do_not_fit_are_refused);
@@ -530,6 +745,11 @@ int main(void)
     tcase_add_test(t, cancelling_one_call_leaves_the_other);
     tcase_add_test(t, bad_calls_are_refused_at_once);
     tcase_add_test(t, the_bus_itself_answers_what_nobody_handles);
+    tcase_add_test(t, request_at_its_kinds_limit_is_taken_and_one_byte_more_is_refused);
+    tcase_add_test(t, answer_over_its_kinds_limit_is_not_sent);
+    tcase_add_test(t, answer_over_its_kinds_limit_is_not_taken);
+    tcase_add_test(t, request_over_its_kinds_limit_is_not_sent);
+    tcase_add_test(t, answer_that_someone_takes_is_given_when_he_gives_it);
     tcase_add_test(t, a_repeat_of_a_held_request_moves_its_answer);
     tcase_add_test(t, equal_ids_of_different_callers_are_different_requests);
     tcase_add_test(t, a_request_without_a_budget_has_the_kinds_own);

@@ -103,6 +103,13 @@ static void answer_query(struct compiler_call *c, struct buf *out)
     m.schema_json = "[{\"name\":\"n\",\"type\":{\"kind\":\"number_type\"}}]";
     m.row_limit = fx.row_limit;
     m.flagged = true;
+    m.source = "daily";
+    Kiln__Mc__FreeText team = KILN__MC__FREE_TEXT__INIT;
+    Kiln__Mc__FreeText *said[] = {&team};
+    team.key = "team";
+    team.value = bus_str(fx.team);
+    m.n_query_metadata = fx.team ? 1 : 0;
+    m.query_metadata = said;
     c->reply_kind = "compiled";
     c->reply = pack(&m.base, out);
 }
@@ -269,6 +276,10 @@ static void fake_query(struct wh_op *op, struct wh_query *q, struct wh_sink *sin
     fx.n_queries++;
     fx.last_n_baked = q->n_baked;
     fx.last_rolls_back = q->roll_back;
+    snprintf(fx.last_tag, sizeof(fx.last_tag), "%s", q->tag ? q->tag : "");
+    snprintf(fx.last_correlation, sizeof(fx.last_correlation), "%s",
+             q->correlation ? q->correlation : "");
+    snprintf(fx.last_prepared, sizeof(fx.last_prepared), "%s", q->prepare_as ? q->prepare_as : "");
     must(q->read_only);
     if (fx.holds_warehouse) {
         fx.held_op = op;

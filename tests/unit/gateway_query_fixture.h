@@ -31,6 +31,7 @@ struct gateway_fixture {
     const char *error_code; /* it fails with this and problems */
     bool asks_needs;        /* the first check is answered with needs */
     unsigned row_limit;
+    const char *team; /* query metadata of the source; NULL: none */
     /* the warehouse */
     struct wh wh;
     struct wh_op *held_op; /* while holds_warehouse, until it is cancelled */
@@ -42,6 +43,7 @@ struct gateway_fixture {
     size_t n_rows;                         /* rows per query */
     unsigned n_queries, n_cancels, n_held; /* n_held: connections out */
     size_t last_n_baked;
+    char last_tag[256], last_correlation[64], last_prepared[64];
     bool last_rolls_back;
     int connect_rc;
     /* the binder */

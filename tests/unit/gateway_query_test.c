@@ -258,6 +258,82 @@ START_TEST(bad_requests_are_refused_before_any_work)
 }
 END_TEST
 
+#define TAGGED(more) "{\"query\":\"run: a -> x\",\"compactJson\":true" more "}"
+
+START_TEST(query_is_tagged_when_metadata_is_declared_and_stays_one_prepared_statement)
+{
+    fx.package.package_json =
+        "{\"queryMetadata\":{\"team\":\"weaker\",\"cost\":\"c1\",\"class\":\"x\","
+        "\"bad key\":\"y\",\"n\":1}}";
+    fx.team = "red";
+    fixture_ask("query", "", QUERY);
+    ck_assert_str_eq(fx.last_tag,
+                     "team=\"red\",cost=\"c1\",class=\"interactive\",environment=\"dev\","
+                     "package=\"shop\",model=\"m.malloy\",source=\"daily\"");
+    ck_assert_uint_eq(strlen(fx.last_correlation), 32);
+    auto_free char *first = xasprintf("\"queryCorrelationId\":\"%s\"", fx.last_correlation);
+    auto_free char *prepared = xstrdup(fx.last_prepared);
+    expect_answer(first);
+
+    fixture_ask("query", "", QUERY);
+
+    ck_assert_str_eq(fx.last_prepared, prepared);
+    ck_assert(!client_has(&fx.c, first)); /* every run has its own */
+    expect_idle();
+}
+END_TEST
+
+START_TEST(query_says_what_its_request_says_and_then_is_no_prepared_statement)
+{
+    fx.team = "red";
+    fixture_ask(
+        "query", "",
+        TAGGED(",\"queryMetadata\":{\"team\":\"blue\",\"job\":\"j\"},\"queryClass\":\"ops\""));
+    ck_assert_str_eq(fx.last_tag, "team=\"blue\",job=\"j\",class=\"ops\",environment=\"dev\","
+                                  "package=\"shop\",model=\"m.malloy\",source=\"daily\"");
+    ck_assert_str_eq(fx.last_prepared, "");
+    fixture_ask("query", "", QUERY);
+    ck_assert_str_ne(fx.last_prepared, "");
+    ck_assert_uint_eq(fx.n_asked, 1); /* compiled once */
+
+    fixture_ask("sql", "", "{\"sqlStatement\":\"select 1\",\"queryMetadata\":{\"job\":\"j\"}}");
+    ck_assert_str_eq(fx.last_tag, "job=\"j\",class=\"interactive\",environment=\"dev\"");
+    expect_answer(fx.last_correlation);
+}
+END_TEST
+
+START_TEST(bad_query_metadata_of_a_request_is_refused)
+{
+    static const char *const bad[][2] = {
+        {TAGGED(",\"queryMetadata\":7"), "an object of strings"},
+        {TAGGED(",\"queryMetadata\":{\"a\":7}"), "'queryMetadata.a': its value is no string"},
+        {TAGGED(",\"queryMetadata\":{\"run_id\":\"x\"}"), "its name belongs to the server"},
+        {TAGGED(",\"queryClass\":\"other\""), "'queryClass' must be"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        fixture_ask("query", "", bad[i][0]);
+        expect_answer("HTTP/1.1 400 ");
+        expect_answer(bad[i][1]);
+    }
+    ck_assert_uint_eq(fx.n_queries, 0);
+}
+END_TEST
+
+START_TEST(nothing_is_tagged_without_a_declaration_or_when_it_is_off)
+{
+    fixture_ask("query", "", TAGGED(",\"queryClass\":\"ops\""));
+    ck_assert_str_eq(fx.last_tag, "");
+    ck_assert_str_eq(fx.last_correlation, "");
+    expect_answer("\"queryCorrelationId\":null");
+    fx.set.query_metadata = "off";
+    fx.team = "red";
+    fx.package.epoch++;
+    fixture_ask("query", "", TAGGED(",\"queryMetadata\":{\"job\":\"j\"}"));
+    ck_assert_str_eq(fx.last_tag, "");
+    expect_answer("\"queryCorrelationId\":null");
+}
+END_TEST
+
 START_TEST(texts_too_long_are_refused)
 {
     auto_buf struct buf text = {0};
@@ -295,6 +371,10 @@ int main(void)
     tcase_add_test(t, row_and_byte_caps_answer_413);
     tcase_add_test(t, compile_errors_name_model_and_line);
     tcase_add_test(t, bad_requests_are_refused_before_any_work);
+    tcase_add_test(t, query_is_tagged_when_metadata_is_declared_and_stays_one_prepared_statement);
+    tcase_add_test(t, query_says_what_its_request_says_and_then_is_no_prepared_statement);
+    tcase_add_test(t, bad_query_metadata_of_a_request_is_refused);
+    tcase_add_test(t, nothing_is_tagged_without_a_declaration_or_when_it_is_off);
     tcase_add_test(t, texts_too_long_are_refused);
     suite_add_tcase(suite, t);
     SRunner *r = srunner_create(suite);

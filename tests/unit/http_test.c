@@ -339,6 +339,30 @@ START_TEST(headers_set_beforehand_go_out_once_with_whatever_answer_is_given)
 }
 END_TEST
 
+START_TEST(traceparent_gives_its_trace_id_and_rubbish_none)
+{
+    static const char good[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    static const char *const bad[] = {
+        "",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+        "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+        "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+        "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e473x-00f067aa0ba902b7-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+    };
+    uint8_t id[16] = {1};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        ck_assert_msg(!http_traceparent(slice_of(bad[i]), id), "%s", bad[i]);
+    }
+    ck_assert_uint_eq(id[0], 1);
+    ck_assert(http_traceparent(slice_of(good), id));
+    ck_assert_str_eq(log_id(id), "4bf92f3577b34da6a3ce929d0e0e4736");
+    ck_assert(http_traceparent(
+        SLICE("01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more"), id));
+}
+END_TEST
+
 START_TEST(paths_and_queries_are_decoded_and_bad_encoding_is_seen)
 {
     struct arena a;
@@ -392,6 +416,7 @@ int main(void)
     tcase_add_test(tc, answer_in_pieces_to_an_old_client_ends_with_the_connection);
     tcase_add_test(tc, error_answer_has_code_and_message_and_values_cannot_smuggle_headers);
     tcase_add_test(tc, headers_set_beforehand_go_out_once_with_whatever_answer_is_given);
+    tcase_add_test(tc, traceparent_gives_its_trace_id_and_rubbish_none);
     tcase_add_test(tc, paths_and_queries_are_decoded_and_bad_encoding_is_seen);
     Suite *s = suite_create("http");
     suite_add_tcase(s, tc);

@@ -114,6 +114,59 @@ START_TEST(the_writer_keeps_utf8_and_replaces_what_is_none)
 }
 END_TEST
 
+static char *redacted(const char *text)
+{
+    json_t *v = json_parse(slice_of(text), NULL);
+    ck_assert_ptr_nonnull(v);
+    json_redact(v);
+    char *out = json_text(v);
+    json_decref(v);
+    return out;
+}
+
+START_TEST(credentials_are_taken_out_at_any_depth)
+{
+    auto_free char *text = redacted(
+        "{\"host\":\"h\",\"access_token\":\"t\",\"postgresConnection\":{\"userName\":\"u\","
+        "\"port\":5432,\"PASSWORD\":\"p\",\"connectionString\":\"s\"},\"list\":[{\"client-Secret\":"
+        "\"s\"},[{\"k\":{\"apiKey\":1}}]],\"credentials\":{\"a\":1},\"privateThing\":\"x\"}");
+    ck_assert_str_eq(text,
+                     "{\"host\":\"h\",\"postgresConnection\":{\"userName\":\"u\",\"port\":5432},"
+                     "\"list\":[{},[{\"k\":{}}]]}");
+}
+END_TEST
+
+START_TEST(members_that_only_tell_of_a_secret_stay)
+{
+    static const char same[] = "{\"hasPassword\":true,\"token\":null,\"host\":\"db.internal:5432\","
+                               "\"url\":\"https://host/a@b\","
+                               "\"sslMode\":\"verify-full\",\"options\":[\"application_name=x\"]}";
+    auto_free char *text = redacted(same);
+    ck_assert_str_eq(text, same);
+}
+END_TEST
+
+START_TEST(texts_that_hold_a_credential_are_taken_out_whatever_they_are_called)
+{
+    static const char *const secrets[] = {
+        "postgres://u:p@host/db",
+        "see jdbc:postgresql://u:p@host/db",
+        "https://ghp_0123456789@git.host/x",
+        "host=h user=u password=p",
+        "Host=h;Pwd = p",
+        "https://host/blob?sig=abc",
+        "{\\\"private_key\\\": \\\"x\\\"}",
+        "-----BEGIN RSA x-----",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(secrets); i++) {
+        auto_free char *in = xasprintf("{\"a\":\"b\",\"unknown\":\"%s\",\"l\":[\"%s\",\"c\"]}",
+                                       secrets[i], secrets[i]);
+        auto_free char *text = redacted(in);
+        ck_assert_str_eq(text, "{\"a\":\"b\",\"l\":[\"c\"]}");
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("json");
@@ -124,6 +177,9 @@ int main(void)
     tcase_add_test(t, members_are_set_even_from_text_that_is_no_utf8);
     tcase_add_test(t, the_writer_escapes_what_json_demands);
     tcase_add_test(t, the_writer_keeps_utf8_and_replaces_what_is_none);
+    tcase_add_test(t, credentials_are_taken_out_at_any_depth);
+    tcase_add_test(t, members_that_only_tell_of_a_secret_stay);
+    tcase_add_test(t, texts_that_hold_a_credential_are_taken_out_whatever_they_are_called);
     Suite *s = suite_create("json");
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);

@@ -130,6 +130,14 @@ START_TEST(quoting_escapes_and_shortens)
 }
 END_TEST
 
+START_TEST(id_is_printed_as_hex_and_none_as_a_dash)
+{
+    const uint8_t none[16] = {0}, id[16] = {0xab, [15] = 1};
+    ck_assert_str_eq(log_id(none), "-");
+    ck_assert_str_eq(log_id(id), "ab000000000000000000000000000001");
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("log");
@@ -139,6 +147,7 @@ int main(void)
     tcase_add_test(t, levels_below_the_set_one_are_silent);
     tcase_add_test(t, only_the_four_levels_have_names);
     tcase_add_test(t, quoting_escapes_and_shortens);
+    tcase_add_test(t, id_is_printed_as_hex_and_none_as_a_dash);
     Suite *s = suite_create("log");
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);

@@ -29,6 +29,33 @@ START_TEST(broken_manifest_fails_the_load_with_a_sentence)
 }
 END_TEST
 
+START_TEST(name_that_is_no_string_is_refused_with_a_sentence)
+{
+    static const struct {
+        const char *text, *is;
+    } bad[] = {{"{\"name\":7}", "a number"},
+               {"{\"name\":null}", "null"},
+               {"{\"name\":[\"a\"]}", "an array"},
+               {"{\"name\":{}}", "an object"},
+               {"{\"name\":true}", "true or false"}};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        json_t *m = parse(bad[i].text);
+        ck_assert_ptr_nonnull(m); /* a stored load is read back all the same */
+        ck_assert_int_eq(package_manifest_check(m, &err), ERR_PACKAGE);
+        auto_free char *want = xasprintf("publisher.json: \"name\" must be a string, such as "
+                                         "\"sales\", and it is %s",
+                                         bad[i].is);
+        ck_assert_str_eq(err_text(&err), want);
+        json_decref(m);
+    }
+    json_t *none = parse("{}"), *text = parse("{\"name\":\"p\"}");
+    ck_assert_int_eq(package_manifest_check(none, NULL), 0);
+    ck_assert_int_eq(package_manifest_check(text, NULL), 0);
+    json_decref(none);
+    json_decref(text);
+}
+END_TEST
+
 START_TEST(both_homes_may_say_the_same_in_silence)
 {
     pw_manifest("{\"scope\":\"version\",\"materialization\":{\"scope\":\"version\"}}");
@@ -235,6 +262,7 @@ int main(void)
     tcase_add_checked_fixture(tc, plan_up, plan_down);
     tcase_add_loop_test(tc, broken_manifest_fails_the_load_with_a_sentence, 0,
                         (int)ARRAY_LEN(broken));
+    tcase_add_test(tc, name_that_is_no_string_is_refused_with_a_sentence);
     tcase_add_test(tc, both_homes_may_say_the_same_in_silence);
     tcase_add_test(tc, old_homes_are_warned_about);
     tcase_add_test(tc, root_metadata_wins_over_a_different_old_home);

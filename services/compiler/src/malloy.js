@@ -139,6 +139,21 @@ function namedQuery(model, name) {
     return model.getPreparedQueryByName(name);
 }
 
+// The source that a query begins with, {name, def}; def may be undefined.
+function startOf(query) {
+    const known = definition(query._model).contents;
+    let ref = query._query.structRef;
+    for (let depth = 0; depth < 32; depth++) {
+        const def = typeof ref === 'string' ? known[ref] : ref;
+        if (!def || def.type !== 'query') {
+            const name = typeof ref === 'string' ? ref : (def && (def.as || def.name)) || '';
+            return {name, def};
+        }
+        ref = def.structRef;
+    }
+    return {name: '', def: undefined};
+}
+
 function prepare(query, options) {
     const result = query.getPreparedResult(options);
     const raw = result._rawQuery;
@@ -174,6 +189,7 @@ module.exports = {
     queryCount,
     lastQuery,
     namedQuery,
+    startOf,
     prepare,
     version: M.Malloy.version,
 };

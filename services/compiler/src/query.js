@@ -4,6 +4,7 @@ const malloy = require('./malloy');
 const {Fault, cleanText, faultOf, problemsOf} = require('./problems');
 const {planOf} = require('./plan');
 const {splitResult} = require('./result');
+const tags = require('./tags');
 
 const NO_VALUE = 'compiler-given-no-value';
 
@@ -49,7 +50,8 @@ async function compileQuery(pkg, request) {
         const query = await selectQuery(pkg, model, request);
         problems.push(...problemsOf(query.problems || [], pkg.paths));
         const made = prepareOrLive(pkg, query, options, spy, problems);
-        return {...answer(made, pkg), flagged, problems, ...used(plan, made.spy)};
+        const said = metadataOf(pkg, model, query);
+        return {...answer(made, pkg), flagged, problems, ...used(plan, made.spy), ...said};
     } catch (e) {
         throw faultOf(e, pkg.paths);
     }
@@ -100,6 +102,28 @@ function used(plan, spy) {
     const misses = [...spy.misses];
     const sourceOf = id => (plan.byBuildId.get(id) || {source_id: ''}).source_id;
     return {hits, misses, persist_sources: [...hits, ...misses].map(sourceOf)};
+}
+
+// Query metadata of the source that a query begins with, strongest first: its own, then that of the
+// model file that declares it (spec/malloy-persistence.md 2.5).
+function metadataOf(pkg, model, query) {
+    const {name, def} = malloy.startOf(query);
+    const home = pkg.paths.path(def && def.location && def.location.url);
+    const declaring = (pkg.models.get(home) || {}).model || model;
+    const notes = tags.modelNotes(declaring.annotations.parseAsTag().tag);
+    const under = prefix =>
+        notes
+            .filter(({key}) => key.startsWith(prefix))
+            .map(({key, value}) => ({key: key.slice(prefix.length), value}));
+    const own = tags.flatten(malloy.annotationsOf(def).parseAsTag('@').tag);
+    return {
+        source: name,
+        query_metadata: [
+            ...tags.queryMetadata(own),
+            ...under('queryMetadata.'),
+            ...under('materialization.queryMetadata.'),
+        ],
+    };
 }
 
 async function selectQuery(pkg, model, request) {

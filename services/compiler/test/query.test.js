@@ -48,6 +48,22 @@ test('a query reads the table of its manifest and says which source that was', a
     assert.deepEqual([baked.connection, baked.dialect], ['pg', 'postgres']);
 });
 
+test('a query says its source and the query metadata of that and of the model file', async () => {
+    const said = async more => {
+        const {source: name, query_metadata: list} = await sqlOf(more);
+        return [name, ...list.map(({key, value}) => `${key}=${value}`)];
+    };
+    const own = ['fact', 'team=x', 'owner=bi'];
+    assert.deepEqual(await said({text: 'run: fact -> by_region'}), own);
+    assert.deepEqual(await said({query_name: 'regions'}), own);
+    assert.deepEqual(await said({source_name: 'fact', query_name: 'by_region'}), own);
+    assert.deepEqual(await said({text: 'run: regions -> { select: * }'}), own);
+    assert.deepEqual(await said({text: 'run: orders -> by_status'}), ['orders', 'owner=bi']);
+    const text = 'run: fact extend { measure: m is count() } -> { aggregate: m }';
+    const inline = await said({text});
+    assert.deepEqual(inline.slice(1), own.slice(1));
+});
+
 test('text, a view by name and a named query give the same SQL', async () => {
     const text = await sqlOf({text: 'run: fact -> by_region', manifest: manifest('fact')});
     const view = await sqlOf({

@@ -268,6 +268,8 @@ int gw_binder_start(struct service *s, struct err *e)
     list_init(&b->alive);
     b->m_applied =
         metric_counter("publisher_materialization_manifest_bind_total", "", "binding sets applied");
+    b->m_auto_loaded = metric_counter("publisher_materialization_auto_load_total", "",
+                                      "binding sets applied because a run made them");
     b->m_failed = metric_counter("publisher_materialization_manifest_bind_degraded_total", "",
                                  "binding sets that could not be applied");
     b->m_unconfirmed = metric_gauge("kiln_gateway_mirror_unconfirmed", "",

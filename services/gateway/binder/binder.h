@@ -55,7 +55,7 @@ struct gw_binder {
     Kiln__GetBindingsReq get_req;
     struct arena report_arena, get_arena;
     struct loop_timer report_timer, poll_timer;
-    struct metric *m_applied, *m_failed, *m_unconfirmed;
+    struct metric *m_applied, *m_auto_loaded, *m_failed, *m_unconfirmed;
     struct service *closing; /* the part closes when cache, calls and loads have ended */
     bool cache_closed, released;
     struct loop_task settle_task;

@@ -35,6 +35,7 @@ static void note_applied(struct gw_binder *b, const struct gw_package *p)
 {
     struct gw_unit *u = map_get_u64(&b->units, p->unit);
     metric_add(b->m_applied, 1);
+    metric_add(b->m_auto_loaded, strcmp(p->cause, "run") == 0);
     log_info("binder.applied", "environment=%s package=%s epoch=%llu load=%s bindings=%zu cause=%s",
              p->environment, p->name, (unsigned long long)p->epoch, p->load_id, p->n_bindings,
              p->cause);

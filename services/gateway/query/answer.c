@@ -10,14 +10,31 @@ static void add_limit(struct buf *body, const struct gw_answer *a)
              a->limit_added ? "server_default" : "query");
 }
 
+void gw_add_correlation(struct buf *body, const char *id)
+{
+    if (id) {
+        buf_addf(body, ",\"queryCorrelationId\":\"%s\"", id);
+    } else {
+        buf_add_slice(body, SLICE(",\"queryCorrelationId\":null"));
+    }
+}
+
+void gw_correlation_make(char out[GW_CORRELATION_CAP])
+{
+    uint8_t id[16];
+    random_bytes(id, sizeof(id));
+    hex_encode(id, sizeof(id), out);
+}
+
 /* Order of spec 7.4, then the receipt. */
 static void finish_body(struct http_req *r, const struct gw_answer *a, struct buf *body)
 {
     buf_add_slice(body, SLICE("\",\"resource\":"));
     jsonw_str(body, http_path(r));
     add_limit(body, a);
+    gw_add_correlation(body, a->correlation);
     buf_addf(body,
-             ",\"queryCorrelationId\":null,\"servedFrom\":null,\"executionTimeMs\":%lld,"
+             ",\"servedFrom\":null,\"executionTimeMs\":%lld,"
              "\"queryCostBytes\":null,\"decision\":",
              (long long)a->took_ms);
     decide_json(a->receipt, body);

@@ -8,7 +8,9 @@ struct gw_answer {
     unsigned row_limit; /* 0: none */
     bool limit_added;   /* by the server's default */
     int64_t took_ms;
-    bool is_deprecated; /* the request used what goes away */
+    const char *correlation; /* NULL: the statement was not tagged */
+    bool is_deprecated;      /* the request used what goes away */
 };
+void gw_add_correlation(struct buf *body, const char *id); /* the member; NULL: null */
 /* `body` holds {"result":".. without its closing quote; taken. */
 void gw_answer_send(struct http_req *r, const struct gw_answer *a, struct buf *body);

@@ -142,6 +142,7 @@ int gw_ask_read(struct http_req *r, struct arena *a, struct gw_ask *out, struct 
     rc = rc ? rc : read_filters(body, &out->uses_filters, e);
     rc = rc ? rc : body_bool(body, "compactJson", &out->is_compact, e);
     rc = rc ? rc : read_mode(r, out, e);
+    rc = rc ? rc : gw_tag_read(body, a, &out->tag, e);
     keep(a, out);
     json_decref(body);
     return rc;

@@ -7,12 +7,16 @@
 #include "common/err/err.h"
 #include "services/gateway/core/decide.h"
 #include "services/gateway/core/result.h"
+#include "services/gateway/tag.h"
 
 /* A compiled query: immutable, counted. Owners: the cache and every query that uses it. */
 struct gw_compiled {
     unsigned refs;
     const char *sql, *connection;
-    const char *prepare_as; /* name of its prepared statement: the SQL's digest */
+    const char *prepare_as; /* name of its prepared statement: the digest of SQL and tag */
+    const char *tag;        /* comment of the statement; NULL: nothing was declared, or it is off */
+    const char *source;     /* that it begins with */
+    const struct gw_properties *said; /* source, model file and package; NULL: nothing */
     struct result_schema *schema;
     struct slice head, tail;  /* of the full result, escaped for the answer */
     struct decide_used *used; /* persisted sources that it asked for, hits first */

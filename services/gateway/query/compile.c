@@ -113,9 +113,12 @@ static void take_used(struct gw_compiled *c, const Kiln__Mc__Compiled *m)
     c->used = list;
 }
 
-static const char *statement_name(struct arena *a, const char *sql)
+static const char *statement_name(struct arena *a, const char *sql, const char *tag)
 {
-    struct sha256 digest = sha256_of(sql, strlen(sql));
+    auto_buf struct buf text = {0};
+    add_part(&text, tag);
+    buf_add_str(&text, sql);
+    struct sha256 digest = sha256_of(buf_str(&text), text.len);
     char hex[33];
     hex_encode(digest.b, 16, hex);
     return arena_printf(a, "kq_%s", hex);
@@ -132,7 +135,7 @@ static struct gw_compiled *take_answer(const Kiln__Mc__Compiled *m, struct err *
     }
     c->sql = arena_strdup(a, m->sql);
     c->connection = arena_strdup(a, m->connection);
-    c->prepare_as = statement_name(a, m->sql);
+    c->source = arena_strdup(a, m->source);
     c->head = escaped(a, m->head_json);
     c->tail = escaped(a, m->tail_json);
     c->row_limit = m->row_limit;
@@ -144,6 +147,26 @@ static struct gw_compiled *take_answer(const Kiln__Mc__Compiled *m, struct err *
             c->given_refused || strcmp(m->problems[i]->code, "given_in_persisted_query") == 0;
     }
     return c;
+}
+
+/* The comment is the same for every run of a query, so that its prepared statement stays one. */
+static void set_tag(struct gw_compiled *c, const struct compile *by, const Kiln__Mc__Compiled *m)
+{
+    struct arena *a = &c->arena;
+    struct gw_properties said = {.n = 0};
+    for (size_t i = 0; i < m->n_query_metadata; i++) {
+        gw_properties_put(&said, a, m->query_metadata[i]->key, m->query_metadata[i]->value);
+    }
+    gw_properties_put_all(&said, a, &by->package->view->said);
+    if (said.n > 0 && gw_is_tagged(by->w->g)) {
+        const struct gw_tag_about about = {.environment = by->package->environment,
+                                           .package = by->package->name,
+                                           .model = by->request.model,
+                                           .source = c->source};
+        c->said = arena_dup(a, &said, sizeof(said));
+        c->tag = gw_tag_text(a, &said, &about);
+    }
+    c->prepare_as = statement_name(a, c->sql, c->tag);
 }
 
 static int code_of(const char *error_code)
@@ -204,6 +227,9 @@ static void on_compiled(struct compiler_call *call)
         Kiln__Mc__Compiled *m =
             kiln__mc__compiled__unpack(NULL, call->reply.len, (const uint8_t *)call->reply.p);
         value = m ? take_answer(m, &e) : NULL;
+        if (value) {
+            set_tag(value, c, m);
+        }
         if (!m) {
             err_set(&e, ERR_INTERNAL, "the Malloy compiler's answer does not decode");
         }

@@ -32,7 +32,8 @@ struct query {
     struct wh_op op;
     struct wh_query wq;
     struct wh_sink sink;
-    struct wh_receipt *receipts; /* one per hit */
+    struct wh_receipt *receipts;          /* one per hit */
+    char correlation[GW_CORRELATION_CAP]; /* of a tagged statement */
     struct result_writer writer;
     struct buf body;
     struct err err; /* what the answer will be; code 0: the result */
@@ -153,6 +154,32 @@ static void fill_receipts(struct query *q)
     }
 }
 
+/* What the request says makes the comment another one each time: such a statement is not kept. */
+static void set_tag(struct query *q)
+{
+    const struct gw_compiled *c = q->compiled;
+    const struct gw_tag_ask *ask = &q->ask.tag;
+    q->wq.tag = c->tag;
+    q->wq.prepare_as = c->prepare_as;
+    if (gw_is_tagged(q->w->g) && (ask->said.n > 0 || ask->class_name)) {
+        struct gw_properties all = ask->said;
+        if (c->said) {
+            gw_properties_put_all(&all, &q->flow.arena, c->said);
+        }
+        const struct gw_tag_about about = {.class_name = ask->class_name,
+                                           .environment = q->p->environment,
+                                           .package = q->p->name,
+                                           .model = q->model,
+                                           .source = c->source};
+        q->wq.tag = gw_tag_text(&q->flow.arena, &all, &about);
+        q->wq.prepare_as = q->wq.tag ? NULL : c->prepare_as;
+    }
+    if (q->wq.tag) {
+        gw_correlation_make(q->correlation);
+        q->wq.correlation = q->correlation;
+    }
+}
+
 static enum flow_next execute(struct query *q)
 {
     const struct gw_compiled *c = q->compiled;
@@ -168,8 +195,8 @@ static enum flow_next execute(struct query *q)
                               .baked = q->receipts,
                               .n_baked = c->n_hits,
                               .read_only = true,
-                              .json_rows = q->wh->ops->cls == WH_CLASS_BY_BINDING,
-                              .prepare_as = c->prepare_as};
+                              .json_rows = q->wh->ops->cls == WH_CLASS_BY_BINDING};
+    set_tag(q);
     q->op = (struct wh_op){.wh = q->wh,
                            .arena = &q->flow.arena,
                            .timeout = gw_time_left(q->w, q->since),
@@ -320,6 +347,7 @@ static enum flow_next step_answer(struct flow *f)
                           .row_limit = q->compiled->row_limit,
                           .limit_added = q->compiled->limit_added,
                           .took_ms = took,
+                          .correlation = q->wq.correlation,
                           .is_deprecated = q->ask.uses_filters};
     gw_answer_send(q->r, &a, &q->body);
     return flow_goto(f, END);

@@ -2,6 +2,7 @@
  * JSON of the rows, so that every type is exact; the transaction is read-only and rolled back, so
  * that nothing of the statement stays behind in a pooled session. */
 #include "services/gateway/core/sql_shape.h"
+#include "services/gateway/query/answer.h"
 #include "services/gateway/query/query.h"
 
 enum { CONNECT, EXECUTE, ANSWER, END };
@@ -13,6 +14,8 @@ struct sql_query {
     struct http_req *r;
     const char *environment, *connection; /* live with the request */
     const char *sql;                      /* wrapped; in the flow's arena */
+    struct gw_tag_ask tag;
+    char correlation[GW_CORRELATION_CAP];
     struct ms since;
     struct gw_conn_get conn;
     struct wh *wh; /* held */
@@ -78,6 +81,17 @@ static void cancel_execute(struct flow *f)
     q->wh->ops->cancel(&q->op);
 }
 
+static void set_tag(struct sql_query *q)
+{
+    const struct gw_tag_about about = {.class_name = q->tag.class_name,
+                                       .environment = q->environment};
+    q->wq.tag = gw_is_tagged(q->w->g) ? gw_tag_text(&q->flow.arena, &q->tag.said, &about) : NULL;
+    if (q->wq.tag) {
+        gw_correlation_make(q->correlation);
+        q->wq.correlation = q->correlation;
+    }
+}
+
 static enum flow_next step_execute(struct flow *f)
 {
     struct sql_query *q = query_of(f);
@@ -85,6 +99,7 @@ static enum flow_next step_execute(struct flow *f)
         buf_add_slice(&q->body, SLICE("{\"data\":\"{\\\"rows\\\":["));
         q->sink = (struct wh_sink){.data = q, .on_row = on_row};
         q->wq = (struct wh_query){.sql = q->sql, .read_only = true, .roll_back = true};
+        set_tag(q);
         q->op = (struct wh_op){.wh = q->wh,
                                .arena = &f->arena,
                                .timeout = gw_time_left(q->w, q->since),
@@ -109,8 +124,9 @@ static enum flow_next step_answer(struct flow *f)
         gw_reply_error(q->r, q->err.code, err_text(&q->err));
         return flow_goto(f, END);
     }
-    buf_addf(&q->body, "],\\\"totalRows\\\":%llu}\",\"queryCorrelationId\":null}",
-             (unsigned long long)q->rows);
+    buf_addf(&q->body, "],\\\"totalRows\\\":%llu}\"", (unsigned long long)q->rows);
+    gw_add_correlation(&q->body, q->wq.correlation);
+    buf_add_char(&q->body, '}');
     http_reply_buf(q->r, 200, &json_type, 1, &q->body);
     return flow_goto(f, END);
 }
@@ -177,7 +193,8 @@ static int row_limit(const json_t *body, int64_t *out, struct err *e)
     return rc;
 }
 
-static int read_statement(struct http_req *r, struct arena *a, const char **sql, struct err *e)
+static int read_statement(struct http_req *r, struct arena *a, const char **sql,
+                          struct gw_tag_ask *tag, struct err *e)
 {
     const char *text = NULL;
     int64_t limit = 0;
@@ -188,6 +205,7 @@ static int read_statement(struct http_req *r, struct arena *a, const char **sql,
     }
     int rc = gw_body_str(body, "sqlStatement", &text, e);
     rc = rc ? rc : row_limit(body, &limit, e);
+    rc = rc ? rc : gw_tag_read(body, a, tag, e);
     if (rc == 0 && !text) {
         rc = err_set(e, ERR_INVALID, "'sqlStatement' is missing");
     } else if (rc == 0 && strlen(text) > GW_TEXT_MAX) {
@@ -209,7 +227,7 @@ void gw_sql_query_handle(struct gw_worker *w, struct http_req *r, const char *en
 {
     struct sql_query *q = xcalloc(1, sizeof(*q));
     struct err e = {0};
-    int rc = read_statement(r, &q->flow.arena, &q->sql, &e);
+    int rc = read_statement(r, &q->flow.arena, &q->sql, &q->tag, &e);
     rc = rc ? rc : gw_slot_take(w, &e);
     if (rc) {
         arena_fini(&q->flow.arena);

@@ -18,6 +18,7 @@ struct gw_ask {
     const char *source, *query; /* source may be NULL */
     const char *givens;         /* compact JSON, NULL: none */
     bool is_compact, is_live, uses_filters;
+    struct gw_tag_ask tag;
 };
 /* From the request's body and headers, into the arena. ERR_INVALID or ERR_UNSUPPORTED. */
 int gw_ask_read(struct http_req *r, struct arena *a, struct gw_ask *out, struct err *e) MUST_USE;
@@ -27,6 +28,15 @@ json_t *gw_body_object(struct http_req *r, struct err *e) MUST_USE;
 int gw_refuse_version(struct http_req *r, const json_t *body, struct err *e) MUST_USE;
 /* A string member that may be absent or null; ERR_INVALID when it is something else. */
 int gw_body_str(const json_t *body, const char *key, const char **out, struct err *e) MUST_USE;
+
+/* PUBLISHER_QUERY_METADATA: statements carry what was declared (spec 5.8). */
+static inline bool gw_is_tagged(const struct gateway *g)
+{
+    return !g->set->query_metadata || strcmp(g->set->query_metadata, "off") != 0;
+}
+/* A new queryCorrelationId. */
+enum { GW_CORRELATION_CAP = 33 };
+void gw_correlation_make(char out[GW_CORRELATION_CAP]);
 
 /* ---- compile.c ---- */
 struct gw_compile_ask {

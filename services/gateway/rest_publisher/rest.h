@@ -7,7 +7,9 @@
 #include "services/gateway/rest_publisher/rest_routes.h"
 
 enum {
+    REST_AWAY_MS = 3000,   /* no planner is connected: 503 after that; a restart takes less */
     REST_READ_MS = 1500,   /* reads that this gateway can answer without the planner */
+    REST_AGAIN_MS = 2000,  /* Retry-After then */
     REST_CHANGE_MS = 5000, /* how long a publish or PATCH waits until its set is in force here */
     REST_RELOAD_MS = 1000, /* the same for a reload, and for Kiln-Min-Epoch */
     REST_PACKAGES_MAX = 4096,
@@ -21,6 +23,7 @@ struct rest_call {
     const struct rest_route *route;
     const char *environment, *package, *connection, *id, *path; /* of the path; NULL: not in it */
     json_t *body;                                               /* dropped by the answer */
+    uint8_t trace[16];                                          /* all zero until rest_trace */
     unsigned n_calls; /* to the planner so far: tells their request ids apart */
 };
 
@@ -35,6 +38,8 @@ bool rest_take_body(struct rest_call *c, bool may_be_empty);
 /* A query parameter, decoded; NULL when absent. */
 char *rest_query(struct rest_call *c, const char *key);
 bool rest_query_is(struct rest_call *c, const char *key, const char *value);
+/* The request's trace id, made when first asked for. */
+const uint8_t *rest_trace(struct rest_call *c);
 /* Headers that go out with whatever answer this request gets. */
 void rest_epoch_header(struct rest_call *c);
 
@@ -49,7 +54,8 @@ struct rest_item { /* one call, and what is waited for after it */
     const char *package;
     uint64_t min_epoch; /* FORCE_EPOCH: at least this one */
     struct ms wait;
-    bool may_fail; /* the chain goes on */
+    bool may_fail;    /* the chain goes on */
+    const char *part; /* of the request's Idempotency-Key; NULL: by its place in the chain */
     /* after it */
     int rc;
     const char *text; /* of an error */

@@ -12,6 +12,16 @@ void rest_epoch_header(struct rest_call *c)
     }
 }
 
+const uint8_t *rest_trace(struct rest_call *c)
+{
+    static const uint8_t none[16];
+    if (memcmp(c->trace, none, sizeof(none)) == 0 &&
+        !http_traceparent(http_header_get(c->r, "traceparent"), c->trace)) {
+        random_bytes(c->trace, sizeof(c->trace));
+    }
+    return c->trace;
+}
+
 /* The end of every answer of this folder: headers that all have, and what the request held. */
 static void prepare(struct rest_call *c, int status)
 {
@@ -19,8 +29,9 @@ static void prepare(struct rest_call *c, int status)
     c->body = NULL;
     rest_epoch_header(c);
     if (!slice_is(http_method(c->r), "GET") && !slice_is(http_method(c->r), "HEAD")) {
-        log_info("rest.answered", "method=%.*s path=%s status=%d", SLICE_FMT(http_method(c->r)),
-                 log_q(arena_slice(c->a, http_path(c->r))), status);
+        log_info("rest.answered", "method=%.*s path=%s status=%d trace=%s",
+                 SLICE_FMT(http_method(c->r)), log_q(arena_slice(c->a, http_path(c->r))), status,
+                 log_id(rest_trace(c)));
     }
 }
 

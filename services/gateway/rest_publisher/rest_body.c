@@ -1,7 +1,6 @@
 #include "services/gateway/rest_publisher/rest_body.h"
 #include "common/base/crypto.h"
 #include "services/gateway/rest_publisher/rest_routes.h"
-#include <ctype.h>
 
 json_t *rest_body_parse(struct slice text, bool may_be_empty, struct err *e)
 {
@@ -292,54 +291,12 @@ int rest_paging_number(const char *what, const char *text, uint32_t *out, struct
     return 0;
 }
 
-static bool is_secret(const char *key)
-{
-    static const char *const words[] = {"password",          "secret",        "token",
-                                        "privatekey",        "passphrase",    "credential",
-                                        "sharedkey",         "apikey",        "connectionstring",
-                                        "serviceaccountkey", "privatekeypass"};
-    char lower[64];
-    size_t n = 0;
-    for (const char *p = key; *p && n < sizeof(lower) - 1; p++) {
-        if (*p != '_' && *p != '-') {
-            lower[n++] = (char)tolower((unsigned char)*p);
-        }
-    }
-    lower[n] = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        if (strstr(lower, words[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void rest_redact(json_t *v)
-{
-    const char *key;
-    json_t *child;
-    void *next;
-    size_t i;
-    json_object_foreach_safe(v, next, key, child)
-    {
-        if (is_secret(key)) {
-            json_object_del(v, key);
-        } else {
-            rest_redact(child);
-        }
-    }
-    json_array_foreach(v, i, child)
-    {
-        rest_redact(child);
-    }
-}
-
-void rest_request_id(struct slice key, unsigned part, uint8_t out[16])
+void rest_request_id(struct slice key, const char *part, uint8_t out[16])
 {
     auto_buf struct buf text = {0};
     buf_add_slice(&text, key);
-    if (part) {
-        buf_addf(&text, "\n%u", part);
+    if (part[0]) {
+        buf_addf(&text, "\n%s", part);
     }
     struct sha256 h = sha256_of(buf_str(&text), text.len);
     memcpy(out, h.b, 16);

@@ -35,8 +35,6 @@ int rest_body_connection(const json_t *body, const char *name, bool is_new, stru
 /* limit or offset of a query string: a non-negative integer; larger than 32 bits is cut to the
  * largest. */
 int rest_paging_number(const char *what, const char *text, uint32_t *out, struct err *e) MUST_USE;
-/* Takes members that hold credentials out of a connection object, at any depth. */
-void rest_redact(json_t *v);
-/* Idempotency-Key -> request id (decisions 7.7). `part` tells the calls of one request apart; the
- * first is 0. */
-void rest_request_id(struct slice key, unsigned part, uint8_t out[16]);
+/* Idempotency-Key -> request id (decisions 7.7). `part` tells the calls of one request apart; "" of
+ * the first. */
+void rest_request_id(struct slice key, const char *part, uint8_t out[16]);

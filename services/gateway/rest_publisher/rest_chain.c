@@ -42,12 +42,14 @@ struct rest_item *rest_chain_add_status(struct rest_chain *ch, const char *envir
 
 void rest_fail_item(struct rest_call *c, const struct rest_item *it)
 {
-    if (it->retry_after_ms && err_code_http(it->rc) == 503) {
+    bool is_away = it->rc == ERR_BUS_TIMEOUT;
+    unsigned again_ms = it->retry_after_ms || !is_away ? it->retry_after_ms : REST_AGAIN_MS;
+    if (again_ms && err_code_http(it->rc) == 503) {
         char text[16];
-        snprintf(text, sizeof(text), "%u", (it->retry_after_ms + 999) / 1000);
+        snprintf(text, sizeof(text), "%u", (again_ms + 999) / 1000);
         http_answer_header(c->r, SLICE("Retry-After"), slice_of(text));
     }
-    if (it->rc == ERR_BUS_TIMEOUT) {
+    if (is_away) {
         rest_fail(
             c, it->rc,
             "the planner does not answer: %s; packages in force are served on, try again when "
@@ -113,12 +115,18 @@ static void start_call(struct rest_chain *ch)
     ch->bus.call = (struct bus_call){.kind = it->kind,
                                      .request = it->request,
                                      .timeout = it->timeout,
+                                     .unconnected = MS(REST_AWAY_MS),
                                      .done = on_answer,
                                      .data = ch};
     struct slice key = http_header_get(ch->c->r, "Idempotency-Key");
     if (key.len) {
-        rest_request_id(key, ch->c->n_calls, ch->bus.call.request_id);
+        char place[16] = "";
+        if (ch->c->n_calls > 0) {
+            snprintf(place, sizeof(place), "%u", ch->c->n_calls);
+        }
+        rest_request_id(key, it->part ? it->part : place, ch->bus.call.request_id);
     }
+    memcpy(ch->bus.call.trace_id, rest_trace(ch->c), sizeof(ch->bus.call.trace_id));
     ch->c->n_calls++;
     gw_call_start(ch->c->w, &ch->bus);
 }
@@ -136,7 +144,7 @@ static enum flow_next step_call(struct flow *f)
     if (f->cancel_asked || (it->rc && !it->may_fail)) {
         return flow_goto(f, END);
     }
-    if (it->rc == 0 && ch->after) {
+    if (ch->after && (it->rc == 0 || it->may_fail)) {
         ch->after(ch, it);
     }
     if (it->rc == 0 && it->force != FORCE_NONE) {

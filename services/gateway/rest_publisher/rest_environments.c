@@ -46,7 +46,7 @@ static json_t *failures(const struct rest_chain *ch)
     json_t *list = NULL;
     list_for_each (link, &ch->over) {
         const struct rest_item *it = list_entry(link, struct rest_item, link);
-        if (it->rc == 0) {
+        if (it->rc == 0 || it->kind == BUS_GET_STATUS) {
             continue;
         }
         json_t *v = json_object();
@@ -158,23 +158,32 @@ static struct rest_item *add_put(struct rest_chain *ch, const char *name, const 
     return rest_chain_add(ch, BUS_PUT_ENVIRONMENT, &q->base);
 }
 
+/* A repeat finds fewer packages, or no environment any more: its calls are told apart by what they
+ * are about, not by their place, and the last one is asked for its answer in any case. */
 static void add_deletes(struct rest_chain *ch, struct rest_item *first)
 {
     struct list names;
     list_init(&names);
-    package_names(ch->c, first->json, &names);
-    list_for_each (link, &names) {
-        rest_chain_add_delete(ch, list_entry(link, struct package_name, link)->name);
-    }
-    add_put(ch, ch->c->environment, "DELETE");
     ch->after = NULL;
+    if (first->rc && first->rc != ERR_NOT_FOUND) {
+        first->may_fail = false;
+        return;
+    }
+    if (first->rc == 0) {
+        package_names(ch->c, first->json, &names);
+    }
+    list_for_each (link, &names) {
+        const char *name = list_entry(link, struct package_name, link)->name;
+        rest_chain_add_delete(ch, name)->part = arena_printf(ch->c->a, "package %s", name);
+    }
+    add_put(ch, ch->c->environment, "DELETE")->part = "";
 }
 
 void rest_environment_delete(struct rest_call *c)
 {
     struct rest_chain *ch = rest_chain_new(c, on_environment);
     ch->after = add_deletes;
-    rest_chain_add_status(ch, c->environment, NULL);
+    rest_chain_add_status(ch, c->environment, NULL)->may_fail = true;
     rest_chain_start(ch);
 }
 

@@ -29,7 +29,8 @@ static void preflight(struct http_req *r)
         {SLICE("Access-Control-Allow-Methods"),
          SLICE("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")},
         {SLICE("Access-Control-Allow-Headers"),
-         SLICE("Content-Type, Authorization, Idempotency-Key, Kiln-Mode, Kiln-Min-Epoch")},
+         SLICE("Content-Type, Authorization, Idempotency-Key, Kiln-Mode, Kiln-Min-Epoch, "
+               "traceparent")},
         {SLICE("Access-Control-Max-Age"), SLICE("600")}};
     http_reply(r, 204, headers, ARRAY_LEN(headers), SLICE_NONE);
 }

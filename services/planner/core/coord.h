@@ -36,6 +36,7 @@ struct coord_note {
     enum coord_note_kind kind;
     uint64_t unit, epoch, job;
     char run[24];
+    struct uuid trace; /* NOTE_RUN: of the run */
     enum run_state state;
     const char *connection; /* NOTE_NOBODY; in the arena of the output */
     int rc;                 /* NOTE_JOB_ENDED: 0, or the error the job ended with */
@@ -110,6 +111,7 @@ struct coord_run_new {
     size_t n_names;
     const char *run_context;
     const uint8_t *request_id;
+    struct uuid trace; /* of who asks; the run, its jobs and their log lines have it */
 };
 /* id is written to out_id. ERR_RUN_ACTIVE names the active run's id; ERR_NOT_FOUND. */
 int coord_run_create(struct coord *c, struct coord_now now, const struct coord_run_new *n,
@@ -214,6 +216,7 @@ struct coord_lease {
     uint64_t job, token, unit;
     enum job_kind kind; /* KIND_BUILD, KIND_RESOLVE, KIND_DROP, KIND_SWEEP */
     const char *run;
+    struct uuid trace;      /* of its run; all zero: none */
     const char *spec;       /* JSON. Of a build: target, sql, tag, sourceName; of a drop: target,
                                generation; of a sweep: as given */
     const char *generation; /* ULID for a build; for resolve and drop the one in question or NULL */

@@ -30,6 +30,7 @@ static void run_fields(struct coord *c, struct run *r, const struct row_run *row
         memcpy(r->request_id, row->request_id, sizeof(r->request_id));
         r->has_request_id = true;
     }
+    r->trace = row->trace;
     r->created_us = row->created_us;
     r->started_us = row->started_us;
     r->completed_us = row->completed_us;
@@ -240,6 +241,7 @@ static void run_go_on(struct turn *t, struct run *r)
         struct coord_note *n = coord_note(t, NOTE_RUN);
         memcpy(n->run, r->id, sizeof(n->run));
         n->unit = r->unit->row.id;
+        n->trace = r->trace;
         n->state = r->state;
     }
 }

@@ -93,6 +93,7 @@ static void lease_fill(struct turn *t, struct attempt *a, struct coord_lease *ou
         .unit = j->unit,
         .kind = a->is_resolve ? KIND_RESOLVE : j->kind,
         .run = j->run ? arena_strdup(mem, j->run->id) : NULL,
+        .trace = j->run ? j->run->trace : (struct uuid){{0}},
         .spec = arena_strdup(mem, j->spec),
         .generation = arena_strdup(mem, a->is_resolve ? question(j) : generation),
         .target = j->place ? target : NULL,

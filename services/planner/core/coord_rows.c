@@ -101,6 +101,7 @@ void move_run(struct turn *t, struct run *r, enum run_state to, struct row_run *
     struct coord_note *n = coord_note(t, NOTE_RUN);
     memcpy(n->run, r->id, sizeof(n->run));
     n->state = to;
+    n->trace = r->trace;
     n->unit = r->unit->row.id;
 }
 

@@ -67,6 +67,7 @@ static void run_fill(struct coord *c, struct run *r, const struct coord_run_new 
     r->has_names = n->has_names;
     r->names = strings_copy(&r->mem, n->names, n->n_names);
     r->n_names = n->n_names;
+    r->trace = n->trace;
     if (n->request_id) {
         memcpy(r->request_id, n->request_id, sizeof(r->request_id));
         r->has_request_id = true;
@@ -91,6 +92,7 @@ static void row_run_insert(struct turn *t, const struct run *r, const char *run_
         .n_names = r->n_names,
         .run_context = arena_strdup(a, run_context),
         .request_id = r->has_request_id ? arena_dup(a, r->request_id, 16) : NULL,
+        .trace = r->trace,
         .event = r->event,
         .metadata = run_metadata(a, r, &none, 0),
         .created_us = r->created_us,
@@ -125,6 +127,7 @@ int coord_run_create(struct coord *c, struct coord_now now, const struct coord_r
     struct coord_note *note = coord_note(&t, NOTE_RUN);
     memcpy(note->run, r->id, sizeof(note->run));
     note->unit = u->row.id;
+    note->trace = r->trace;
     note->state = RUN_REQUESTED;
     memcpy(out_id, id, RUN_ID);
     return 0;
@@ -175,6 +178,7 @@ bool coord_run_request(const struct coord *c, const char *run, struct coord_run_
         .names = r->names,
         .n_names = r->n_names,
         .request_id = r->has_request_id ? r->request_id : NULL,
+        .trace = r->trace,
     };
     return true;
 }

@@ -125,6 +125,7 @@ struct run {
     size_t n_names;
     uint8_t request_id[16];
     bool has_request_id;
+    struct uuid trace;
     int64_t created_us, started_us, completed_us;
     struct arena mem; /* names, plan, held, metadata */
     struct plan_item *items;

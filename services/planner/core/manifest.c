@@ -149,6 +149,34 @@ json_t *package_manifest_parse(struct slice text, struct err *e)
     return NULL;
 }
 
+static const char *type_text(const json_t *v)
+{
+    switch (json_typeof(v)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return "a number";
+    case JSON_NULL:
+        return "null";
+    default:
+        return "true or false";
+    }
+}
+
+int package_manifest_check(const json_t *manifest, struct err *e)
+{
+    const json_t *name = json_object_get(manifest, "name");
+    if (name && !json_is_string(name)) {
+        return err_set(e, ERR_PACKAGE,
+                       "publisher.json: \"name\" must be a string, such as \"sales\", and it is %s",
+                       type_text(name));
+    }
+    return 0;
+}
+
 /* ---- PATCH ---- */
 
 enum patch_kind { PATCH_TEXT, PATCH_OBJECT, PATCH_PATHS };

@@ -100,6 +100,9 @@ void package_plan_fini(struct package_plan *p);
 /* publisher.json: NULL with e when it does not parse or breaks a rule that fails the load
  * (spec 1.2: scope homes). */
 json_t *package_manifest_parse(struct slice text, struct err *e) MUST_USE;
+/* What a manifest must not hold, for new loads only (stored ones go on): 0, or ERR_PACKAGE with a
+ * sentence. */
+int package_manifest_check(const json_t *manifest, struct err *e) MUST_USE;
 /* A PATCH body applied to a manifest (spec 7.5): a new manifest, or NULL with e (400).
  * *policy_touched: the policy gate must run. */
 json_t *package_manifest_patch(const json_t *manifest, const json_t *patch, bool *policy_touched,

@@ -1,58 +1,5 @@
+#include "common/base/tag.h"
 #include "services/planner/core/plan_internal.h"
-
-#define META_MAX 20
-#define META_VALUE_MAX 256
-#define META_KEY_MAX 128
-
-static const char *const reserved[] = {"class",   "environment", "package",  "model",  "source",
-                                       "trigger", "run_id",      "query_id", "version"};
-
-static bool is_key(const char *key)
-{
-    size_t len = strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
-    return len > 0 && len <= META_KEY_MAX && key[len] == '\0';
-}
-
-static bool is_reserved(const char *key)
-{
-    for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
-        if (strcmp(key, reserved[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_value_char(char c)
-{
-    return c >= 0x20 && c < 0x7f && c != '"';
-}
-
-static bool is_value(const char *value)
-{
-    size_t len = 0;
-    while (value[len] && is_value_char(value[len])) {
-        len++;
-    }
-    return value[len] == '\0' && len <= META_VALUE_MAX;
-}
-
-/* What is wrong with a property; NULL: nothing. */
-static const char *problem_of(const char *key, const char *value)
-{
-    if (!is_key(key)) {
-        return "its name must be 1 to 128 letters, digits or '_'";
-    }
-    if (is_reserved(key)) {
-        return "its name belongs to the server";
-    }
-    if (!value) {
-        return "its value is no string";
-    }
-    return is_value(value) ? NULL
-                           : "its value must be at most 256 printable ASCII characters "
-                             "without a double quote";
-}
 
 /* Where a layer was written, for warnings. */
 struct layer {
@@ -61,7 +8,7 @@ struct layer {
 
 static bool accept(struct plan_making *m, const struct layer *l, const char *key, const char *value)
 {
-    const char *problem = problem_of(key, value);
+    const char *problem = tag_problem(key, value);
     if (problem) {
         plan_warn(
             m, l->model, l->subject,
@@ -76,10 +23,10 @@ static void put(struct plan_making *m, const struct layer *l, json_t *into, cons
     if (!accept(m, l, key, value) || json_object_get(into, key)) {
         return;
     }
-    if (json_object_size(into) >= META_MAX) {
+    if (json_object_size(into) >= TAG_PROPERTIES_MAX) {
         plan_warn(m, l->model, l->subject,
                   arena_printf(m->a, "the property '%s' of %s is dropped: a source has at most %d",
-                               key, l->home, META_MAX));
+                               key, l->home, TAG_PROPERTIES_MAX));
         return;
     }
     json_set_str(into, key, value);
@@ -135,33 +82,18 @@ void plan_meta_source(struct plan_making *m, struct plan_src *s)
     }
 }
 
-/* A value of the server's own making may hold anything; and no value may end or open a comment. */
-static void add_property(struct buf *out, const char *key, const char *value)
-{
-    buf_addf(out, "%s%s=\"", out->len ? "," : "", key);
-    char last = '\0';
-    for (const char *p = value; *p; p++) {
-        if ((last == '*' && *p == '/') || (last == '/' && *p == '*')) {
-            buf_add_char(out, ' ');
-        }
-        buf_add_char(out, is_value_char(*p) ? *p : '_');
-        last = *p;
-    }
-    buf_add_char(out, '"');
-}
-
 char *plan_meta_tag(struct arena *a, const json_t *metadata, const char *package,
                     const char *source)
 {
     auto_buf struct buf out = {0};
     void *it = json_object_iter((json_t *)(uintptr_t)metadata);
     for (; it; it = json_object_iter_next((json_t *)(uintptr_t)metadata, it)) {
-        add_property(&out, json_object_iter_key(it), json_string_value(json_object_iter_value(it)));
+        tag_add(&out, json_object_iter_key(it), json_string_value(json_object_iter_value(it)));
     }
     if (out.len > 0) {
-        add_property(&out, "class", "materialize");
-        add_property(&out, "package", package);
-        add_property(&out, "source", source);
+        tag_add(&out, "class", "materialize");
+        tag_add(&out, "package", package);
+        tag_add(&out, "source", source);
     }
     return arena_strdup(a, buf_str(&out));
 }
@@ -171,7 +103,7 @@ char *plan_meta_tag_add(struct arena *a, const char *tag, const char *key, const
     auto_buf struct buf out = {0};
     buf_add_str(&out, tag);
     if (*tag && value) {
-        add_property(&out, key, value);
+        tag_add(&out, key, value);
     }
     return arena_strdup(a, buf_str(&out));
 }

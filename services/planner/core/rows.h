@@ -133,9 +133,10 @@ struct row_run {
     bool stop_requested; /* set when a row is loaded; written by ROW_RUN_STOP alone */
     const char *const *names;
     size_t n_names;
-    const char *run_context;                      /* JSON or NULL */
-    const uint8_t *request_id;                    /* 16 bytes or NULL */
-    uint64_t event;                               /* 0: none */
+    const char *run_context;   /* JSON or NULL */
+    const uint8_t *request_id; /* 16 bytes or NULL */
+    struct uuid trace;         /* of the request or hook that asked for it; all zero: unknown */
+    uint64_t event;            /* 0: none */
     const char *plan, *manifest, *metadata;       /* JSON texts; NULL: leave */
     const char *error;                            /* NULL: leave */
     int64_t created_us, started_us, completed_us; /* unix; 0: leave */

@@ -35,9 +35,17 @@ extern const struct flow_type store_compete_type;             /* for the diagram
 const struct uuid *store_installation(const struct store *s); /* valid once leader */
 uint64_t store_config_epoch(const struct store *s);
 
+/* What a repeat of a control call gets (protocol.md 9). */
+struct store_answer {
+    uint8_t request_id[16];
+    int kind;
+    struct slice reply;
+};
 /* One request: caller-allocated, embedded in a flow. */
 struct store_op {
     struct arena *arena; /* results live here */
+    /* Stored in the same transaction as what this op changes; NULL: none. */
+    const struct store_answer *answer;
     void (*done)(struct store_op *op);
     void *data;
     int rc; /* ERR_STORE (try again), ERR_STORE_LEADER, ERR_STORE_MOVED, ERR_NOT_FOUND, ERR_CONFLICT
@@ -158,6 +166,7 @@ struct store_event {
     const char *public_id, *kind, *delivery_id, *environment, *name, *body_json, *state, *run,
         *error;
     struct slice archive;
+    struct uuid trace; /* of the hook that brought it */
     int64_t created_us, updated_us;
 };
 /* Insert; a known delivery id gives the existing event and ERR_CONFLICT with *e filled. */
@@ -171,9 +180,9 @@ void store_events_open(struct store *s, struct store_op *op, struct store_event 
 
 /* ---- idempotency of control calls ---- */
 void store_answered_get(struct store *s, struct store_op *op, const uint8_t request_id[16],
-                        struct slice *reply); /* ERR_NOT_FOUND */
-void store_answered_put(struct store *s, struct store_op *op, const uint8_t request_id[16],
-                        int kind, struct slice reply);
+                        struct store_answer *out); /* ERR_NOT_FOUND */
+void store_answered_put(struct store *s, struct store_op *op,
+                        const struct store_answer *a); /* the newest one stays */
 /* Empties everything of this installation but meta (kiln --init); ends active runs with it. */
 void store_wipe(struct store *s, struct store_op *op);
 /* Deletes what protocol.md 10 says is old: deliveries after 7 days, runs, answered. */

@@ -98,6 +98,9 @@ static void take_group(struct store *s)
         for (size_t i = 0; i < it->rows->n; i++) {
             row_stmts(s, &q->stmts, &it->rows->items[i]);
         }
+        if (it->op->answer) {
+            answer_stmts(&q->stmts, it->op->answer);
+        }
     }
 }
 

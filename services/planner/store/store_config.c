@@ -140,17 +140,13 @@ void store_connections(struct store *s, struct store_op *op, uint64_t environmen
 static int finish_put_connection(struct store_req *q)
 {
     q->s->config_epoch = cell_id(req_result(q, 1), 0, 0);
-    if (pgc_rows(req_result(q, 2)) == 0) {
-        return err_set(&q->op->err, ERR_CONFLICT, "a connection of that name exists already");
-    }
     return 0;
 }
 
 #define INSERT_CONNECTION                                                                          \
     "INSERT INTO kiln.connection (environment, name, type, public, sealed, nonce, digest, epoch) " \
     "SELECT $1::bigint, $2, $3, "                                                                  \
-    "$4::json, $5::bytea, $6::bytea, $7, config_epoch FROM kiln.meta ON CONFLICT (environment, "   \
-    "name) DO "
+    "$4::json, $5::bytea, $6::bytea, $7, config_epoch FROM kiln.meta "
 
 void store_put_connection(struct store *s, struct store_op *op, const struct store_connection *c,
                           bool insert_only)
@@ -159,14 +155,15 @@ void store_put_connection(struct store *s, struct store_op *op, const struct sto
     struct store_stmts *b = &r->stmts;
     add_config_epoch(r);
     if (insert_only) {
-        stmt_add(b, "k_post_connection", INSERT_CONNECTION "NOTHING RETURNING id", 7);
+        /* A known name fails, so that nothing of the transaction stays: ERR_CONFLICT. */
+        stmt_add(b, "k_post_connection", INSERT_CONNECTION, 7);
     } else {
-        stmt_add(
-            b, "k_put_connection",
-            INSERT_CONNECTION
-            "UPDATE SET type = excluded.type, public = excluded.public, sealed = excluded.sealed, "
-            "nonce = excluded.nonce, digest = excluded.digest, epoch = excluded.epoch RETURNING id",
-            7);
+        stmt_add(b, "k_put_connection",
+                 INSERT_CONNECTION
+                 "ON CONFLICT (environment, name) DO UPDATE SET type = excluded.type, public = "
+                 "excluded.public, sealed = excluded.sealed, "
+                 "nonce = excluded.nonce, digest = excluded.digest, epoch = excluded.epoch",
+                 7);
     }
     stmt_num(b, (int64_t)c->environment);
     stmt_text(b, arena_strdup(op->arena, c->name));

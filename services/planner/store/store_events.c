@@ -4,7 +4,7 @@
 #define EVENT_COLUMNS                                                                              \
     "id, public_id, kind, delivery_id, environment, name, body, state, run, error, archive, "      \
     "kiln.us(created_at), "                                                                        \
-    "kiln.us(updated_at)"
+    "kiln.us(updated_at), trace"
 
 static struct store_event event_read(struct arena *a, const struct pgc_result *r, size_t row)
 {
@@ -20,7 +20,8 @@ static struct store_event event_read(struct arena *a, const struct pgc_result *r
                                 .error = cell_text(a, r, row, 9),
                                 .archive = cell_bytes(a, r, row, 10),
                                 .created_us = pgc_i64(r, row, 11),
-                                .updated_us = pgc_i64(r, row, 12)};
+                                .updated_us = pgc_i64(r, row, 12),
+                                .trace = cell_trace(r, row, 13)};
 }
 
 static int finish_insert(struct store_req *q)
@@ -46,10 +47,11 @@ void store_event_insert(struct store *s, struct store_op *op, struct store_event
     r->out = e;
     stmt_add(b, "k_event_insert",
              "INSERT INTO kiln.event (public_id, kind, delivery_id, environment, name, body, "
-             "archive, state) VALUES ($1, $2, "
-             "$3, $4, $5, $6::json, $7::bytea, $8) ON CONFLICT (delivery_id) WHERE delivery_id IS "
+             "archive, state, trace) VALUES ($1, $2, "
+             "$3, $4, $5, $6::json, $7::bytea, $8, $9::uuid) ON CONFLICT (delivery_id) WHERE "
+             "delivery_id IS "
              "NOT NULL DO NOTHING",
-             8);
+             9);
     stmt_text(b, public_id);
     stmt_text(b, arena_strdup(a, e->kind));
     stmt_text(b, delivery_id);
@@ -58,6 +60,7 @@ void store_event_insert(struct store *s, struct store_op *op, struct store_event
     stmt_text(b, e->body_json ? arena_strdup(a, e->body_json) : "{}");
     stmt_bytes(b, e->archive);
     stmt_text(b, e->state ? arena_strdup(a, e->state) : "received");
+    stmt_trace(b, &e->trace);
     stmt_add(
         b, "k_event_inserted",
         "SELECT " EVENT_COLUMNS

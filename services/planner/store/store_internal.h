@@ -102,6 +102,9 @@ struct commit_item *queue_add(struct store *s, struct store_op *op);
 /* ---- store_rows.c ---- */
 void row_stmts(struct store *s, struct store_stmts *b, const struct row *r);
 
+/* ---- store_upkeep.c ---- */
+void answer_stmts(struct store_stmts *b, const struct store_answer *a);
+
 /* ---- store_req.c ---- */
 /* One request on any session: statements, then finish looks at the results. Lives in the op's
  * arena. */

@@ -8,8 +8,8 @@
     "to_json(r.source_names), "                                                                    \
     "r.run_context, r.request_id, r.event, r.plan, r.manifest, r.metadata, r.error, "              \
     "kiln.us(r.created_at), "                                                                      \
-    "kiln.us(r.started_at), kiln.us(r.completed_at), r.stop_requested"
-enum { RUN_N_COLUMNS = 21 };
+    "kiln.us(r.started_at), kiln.us(r.completed_at), r.stop_requested, r.trace"
+enum { RUN_N_COLUMNS = 22 };
 
 /* ERR_STORE_SCHEMA for a state this version does not know. */
 int run_read(struct arena *a, const struct pgc_result *r, size_t row, struct row_run *out,

@@ -113,6 +113,9 @@ struct store_req *req_write(struct store *s, struct store_op *op, int (*finish)(
 
 void req_start(struct store_req *r)
 {
+    if (r->op->answer && r->term) {
+        answer_stmts(&r->stmts, r->op->answer);
+    }
     stmts_end(&r->stmts);
     if (r->term == UINT64_MAX || !r->s->migrated || r->s->closing) {
         loop_task_init(&r->refuse, on_refuse, r);

@@ -32,14 +32,16 @@ static void unit_delete_stmt(struct store_stmts *b, const struct row_unit *u)
 
 static void run_insert_stmt(struct store_stmts *b, const struct row_run *r)
 {
-    stmt_add(b, "k_run_insert",
-             "INSERT INTO kiln.run (id, unit, state, trigger, force_refresh, reseed, take_over, "
-             "source_names, run_context, "
-             "request_id, event, load, epoch, metadata, created_at) VALUES ($1, $2::bigint, $3, "
-             "$4, $5::bool, $6::bool, "
-             "$7::bool, $8::text[], $9::json, $10::uuid, $11::bigint, $12::bigint, $13::bigint, "
-             "coalesce($14::json, '{}'::json), coalesce(kiln.ts($15::bigint), clock_timestamp()))",
-             15);
+    stmt_add(
+        b, "k_run_insert",
+        "INSERT INTO kiln.run (id, unit, state, trigger, force_refresh, reseed, take_over, "
+        "source_names, run_context, "
+        "request_id, event, load, epoch, metadata, created_at, trace) VALUES ($1, $2::bigint, $3, "
+        "$4, $5::bool, $6::bool, "
+        "$7::bool, $8::text[], $9::json, $10::uuid, $11::bigint, $12::bigint, $13::bigint, "
+        "coalesce($14::json, '{}'::json), coalesce(kiln.ts($15::bigint), clock_timestamp()), "
+        "$16::uuid)",
+        16);
     stmt_text(b, r->id);
     stmt_num(b, (int64_t)r->unit);
     stmt_text(b, run_state_name(r->state));
@@ -59,6 +61,7 @@ static void run_insert_stmt(struct store_stmts *b, const struct row_run *r)
     stmt_id(b, r->epoch);
     stmt_text(b, r->metadata);
     stmt_time(b, r->created_us);
+    stmt_trace(b, &r->trace);
 }
 
 static void run_move_stmt(struct store_stmts *b, const struct row_run *r)

@@ -49,7 +49,8 @@ int run_read(struct arena *a, const struct pgc_result *r, size_t row, struct row
                             .created_us = pgc_i64(r, row, 17),
                             .started_us = pgc_i64(r, row, 18),
                             .completed_us = pgc_i64(r, row, 19),
-                            .stop_requested = pgc_bool(r, row, 20)};
+                            .stop_requested = pgc_bool(r, row, 20),
+                            .trace = cell_trace(r, row, 21)};
     names_read(a, r, row, 9, out);
     if (run_state_parse(pgc_text(r, row, 4), &out->state) < 0) {
         return state_fault("run", pgc_text(r, row, 4), e);

@@ -71,6 +71,22 @@ void stmt_uuid(struct store_stmts *b, const struct uuid *u)
     stmt_text(b, arena_strdup(b->arena, text));
 }
 
+void stmt_trace(struct store_stmts *b, const struct uuid *u)
+{
+    static const struct uuid none;
+    if (uuid_eq(u, &none)) {
+        stmt_text(b, NULL);
+        return;
+    }
+    stmt_uuid(b, u);
+}
+
+struct uuid cell_trace(const struct pgc_result *r, size_t row, size_t col)
+{
+    struct uuid u;
+    return uuid_parse(pgc_cell(r, row, col), &u) == 0 ? u : (struct uuid){{0}};
+}
+
 void stmt_uuid_bytes(struct store_stmts *b, const uint8_t bytes[16])
 {
     if (!bytes) {

@@ -22,6 +22,7 @@ void stmt_id(struct store_stmts *b, uint64_t id);  /* 0: SQL NULL */
 void stmt_time(struct store_stmts *b, int64_t us); /* 0: SQL NULL; for kiln.ts() */
 void stmt_flag(struct store_stmts *b, bool v);
 void stmt_uuid(struct store_stmts *b, const struct uuid *u);
+void stmt_trace(struct store_stmts *b, const struct uuid *u);         /* all zero: SQL NULL */
 void stmt_uuid_bytes(struct store_stmts *b, const uint8_t bytes[16]); /* NULL: SQL NULL */
 void stmt_bytes(struct store_stmts *b, struct slice bytes);           /* bytea; p NULL: SQL NULL */
 void stmt_texts(struct store_stmts *b, const char *const *list, size_t n); /* text[] */
@@ -33,6 +34,8 @@ const char *cell_text(struct arena *a, const struct pgc_result *r, size_t row,
                       size_t col); /* NULL when SQL NULL */
 const char *cell_or_empty(struct arena *a, const struct pgc_result *r, size_t row, size_t col);
 uint64_t cell_id(const struct pgc_result *r, size_t row, size_t col); /* 0 when SQL NULL */
+struct uuid cell_trace(const struct pgc_result *r, size_t row,
+                       size_t col); /* all zero when SQL NULL */
 struct slice cell_bytes(struct arena *a, const struct pgc_result *r, size_t row,
                         size_t col); /* p NULL when SQL NULL */
 struct sha256 cell_sha256(const struct pgc_result *r, size_t row, size_t col);

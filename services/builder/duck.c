@@ -67,8 +67,9 @@ int builder_duck_start(struct builder *b, struct err *e)
     if (!s->package_store[0] || !s->generation_root[0]) {
         return 0;
     }
+    auto_free char *dir = xasprintf("%s/%s", s->state_dir, s->instance);
     const struct sandbox_conf c = {.package_store = s->package_store,
-                                   .dir = s->state_dir,
+                                   .dir = dir,
                                    .generation_root = s->generation_root,
                                    .memory_bytes = (uint64_t)s->duckdb_memory};
     return sandboxes_new(b->loop, &c, &b->sandboxes, e);

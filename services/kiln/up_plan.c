@@ -174,7 +174,7 @@ static int open_state(struct up *u, struct err *e)
 
 static int open_parts(struct up *u, struct err *e)
 {
-    static const char *const dirs[] = {"gateway", "package_store"};
+    static const char *const dirs[] = {"gateway", "package_store", "generations", "builders"};
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
         const char *dir = arena_printf(&u->arena, "%s/%s", u->state, dirs[i]);
         int rc = up_dir_make(dir, 0700, NULL, e);

@@ -8,11 +8,13 @@ extern char **environ;
 
 /* What kiln up decides itself, and secrets that not every child needs. */
 static const char *const withheld[] = {
-    "INITIALIZE_STORAGE", "PUBLISHER_WATCH",    "PUBLISHER_CONFIG_PATH", "KILN_INSTANCE",
-    "KILN_LISTEN",        "KILN_BUS_CALL",      "KILN_BUS_EVENT",        "KILN_STORE_URL",
-    "KILN_REDIS",         "KILN_SECRET_KEY",    "KILN_WEBHOOK_SECRET",   "KILN_WEBHOOK_LISTEN",
-    "KILN_STATE_DIR",     "KILN_PACKAGE_STORE", "KILN_HEALTH_LISTEN",    "KILN_LOG_LEVEL",
-    "KILN_LOG_FORMAT",    "KILN_NODE",          "KILN_COMPILER",         "KILN_TRUSTED_NETWORK"};
+    "INITIALIZE_STORAGE", "PUBLISHER_WATCH",     "PUBLISHER_CONFIG_PATH",
+    "KILN_INSTANCE",      "KILN_LISTEN",         "KILN_BUS_CALL",
+    "KILN_BUS_EVENT",     "KILN_STORE_URL",      "KILN_REDIS",
+    "KILN_SECRET_KEY",    "KILN_WEBHOOK_SECRET", "KILN_WEBHOOK_LISTEN",
+    "KILN_STATE_DIR",     "KILN_PACKAGE_STORE",  "KILN_GENERATION_ROOT",
+    "KILN_HEALTH_LISTEN", "KILN_LOG_LEVEL",      "KILN_LOG_FORMAT",
+    "KILN_NODE",          "KILN_COMPILER",       "KILN_TRUSTED_NETWORK"};
 
 static bool is_withheld(const char *entry)
 {
@@ -108,6 +110,13 @@ static char *named(struct up *u, const char *name, const char *value)
     return arena_printf(&u->arena, "%s=%s", name, value);
 }
 
+/* What packages on DuckDB need: their data files, and where results are built. */
+static void add_duckdb(struct line *l)
+{
+    add_pair(l, "--package-store", arena_printf(&l->u->arena, "%s/package_store", l->u->state));
+    add_pair(l, "--generation-root", arena_printf(&l->u->arena, "%s/generations", l->u->state));
+}
+
 static void init_planner(struct up *u)
 {
     struct up_child *c = &u->planner;
@@ -142,6 +151,8 @@ static void init_builder(struct up *u, struct up_child *c, size_t number)
     struct line l = begin(u, "kiln-builder", name);
     up_child_init(c, u, name);
     add_pair(&l, "--health-listen", in_run(u, "unix:", arena_printf(&u->arena, "%s.ctl", name)));
+    add_duckdb(&l);
+    add_pair(&l, "--state-dir", arena_printf(&u->arena, "%s/builders", u->state));
     const char *more[] = {named(u, "KILN_SECRET_KEY", u->secret_key), NULL};
     c->argv = l.words;
     c->env = up_environment(u, more);
@@ -157,6 +168,7 @@ static void init_gateway(struct up *u)
     add_pair(&l, "--listen",
              arena_printf(&u->arena, is_v6 ? "[%s]:%d" : "%s:%d", u->set->host, (int)u->set->port));
     add_pair(&l, "--state-dir", arena_printf(&u->arena, "%s/gateway", u->state));
+    add_duckdb(&l);
     if (u->set->trusted_network) {
         add(&l, "--trusted-network");
     }

@@ -179,7 +179,7 @@ class Trio:
             for i in range(1, builders + 1):
                 self._add(f"builder-{i}", ["kiln-builder", "--instance", f"builder-{i}", "--health-listen",
                                            f"127.0.0.1:{self._port(f'builder-{i}')}", "--package-store", self.dir / "packages.store",
-                                           "--generation-root", self.dir / "generations", "--state-dir", self.dir / f"builder-{i}"], builder_env)
+                                           "--generation-root", self.dir / "generations", "--state-dir", self.dir / "builders"], builder_env)
             for i in range(1, gateways + 1):
                 self._add(f"gateway-{i}", ["kiln-gateway", "--instance", f"gateway-{i}", "--listen", f"127.0.0.1:{self._port(f'gateway-{i}')}",
                                            "--state-dir", self.dir / f"gateway-{i}", "--package-store", self.dir / "packages.store",

@@ -265,6 +265,7 @@ START_TEST(query_is_tagged_when_metadata_is_declared_and_stays_one_prepared_stat
     fx.package.package_json =
         "{\"queryMetadata\":{\"team\":\"weaker\",\"cost\":\"c1\",\"class\":\"x\","
         "\"bad key\":\"y\",\"n\":1}}";
+    gw_view_make(&fx.package);
     fx.team = "red";
     fixture_ask("query", "", QUERY);
     ck_assert_str_eq(fx.last_tag,

@@ -63,6 +63,7 @@ static void set_up(void)
     list_init(&fx.b.swaps);
     list_init(&fx.b.alive);
     fx.b.m_applied = metric_counter("applied", "", "");
+    fx.b.m_auto_loaded = fx.b.m_applied;
     fx.unit = (struct gw_unit){.id = 7, .g = &fx.g, .environment = "dev", .name = "shop"};
     map_put_u64(&fx.b.units, 7, &fx.unit);
     map_put(&fx.b.names, SLICE("dev/shop"), &fx.unit);

@@ -8,5 +8,5 @@ kiln_test(NAME coord_sim RING sim TIMEOUT 180
         ${CMAKE_CURRENT_LIST_DIR}/sim_warehouse.c ${CMAKE_CURRENT_LIST_DIR}/sim_builder.c
         ${CMAKE_CURRENT_LIST_DIR}/sim_gateway.c ${CMAKE_CURRENT_LIST_DIR}/sim_planner.c
         ${CMAKE_CURRENT_LIST_DIR}/sim_plan.c ${CMAKE_CURRENT_LIST_DIR}/sim_client.c
-        ${CMAKE_CURRENT_LIST_DIR}/sim_check.c ${CMAKE_CURRENT_LIST_DIR}/sim_trace.c
+        ${CMAKE_CURRENT_LIST_DIR}/sim_check.c sim_results.c ${CMAKE_CURRENT_LIST_DIR}/sim_trace.c
     LINKS kiln_memory_store)

@@ -14,7 +14,7 @@ static void step(struct sim *s)
 {
     s->steps++;
     s->now_ms += sim_random(s, 12);
-    if (sim_chance(s, 4)) {
+    if (sim_chance(s, 4 + s->faults.pause)) {
         s->now_ms += sim_random(s, s->faults.drop ? 14000 : 2000); /* a pause of the whole world */
     }
     uint64_t what = sim_random(s, 100);

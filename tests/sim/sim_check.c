@@ -39,7 +39,7 @@ static bool in_force(enum generation_state g)
 }
 
 /* No record without its table: the fence names it, unless a swap is under way there. */
-static void check_records(const struct sim *s)
+static void check_records(struct sim *s)
 {
     struct map_iter it = {0};
     for (const struct row_generation *g; memory_generation_next(&it, s->store, &g);) {
@@ -47,12 +47,13 @@ static void check_records(const struct sim *s)
             continue;
         }
         const struct sim_table *t = &s->tables[sim_table_of(g->physical)];
-        if (t->published == g->g.token) {
+        if (sim_result_of(s, g->g.id) || t->published == g->g.token) {
             continue;
         }
         uint64_t place = 0;
         for (uint64_t id = 1; memory_place(s->store, id); id++) {
-            place = strcmp(memory_place(s->store, id)->physical, g->physical) == 0 ? id : place;
+            const struct core_target *at = memory_place(s->store, id);
+            place = at->in_place && strcmp(at->physical, g->physical) == 0 ? id : place;
         }
         if (!holder_of(s, place)) {
             sim_fail(s, "generation %s is %s, but %s holds token %llu", g->g.id,
@@ -80,6 +81,8 @@ void sim_check(struct sim *s)
     check_tables(s);
     check_records(s);
     check_epochs(s);
+    sim_check_results(s);
+    sim_check_reads(s);
 }
 
 void sim_check_reload(struct sim *s)
@@ -136,6 +139,13 @@ static void check_binding(struct sim *s, const struct core_binding *b)
 {
     const struct core_generation *g = coord_current_generation(s->planner.c, &b->target);
     const struct sim_table *t = &s->tables[sim_table_of(b->target.physical)];
+    if (!b->target.in_place) {
+        const struct sim_result *r = sim_result_of(s, b->generation.id);
+        if (!r || !r->there) {
+            sim_fail(s, "source %s is bound, but its result is not on the disk", b->source_id);
+        }
+        return;
+    }
     if (!g || t->published != g->token) {
         sim_fail(s, "source %s is bound, but %s does not hold its result", b->source_id,
                  b->target.physical);
@@ -153,6 +163,7 @@ void sim_check_end(struct sim *s)
     if (s->n_staging) {
         sim_fail(s, "staging of token %llu was left behind", (unsigned long long)s->staging[0]);
     }
+    sim_check_disk(s);
     struct map_iter it = {0};
     for (const struct row_run *r; memory_run_next(&it, s->store, &r);) {
         s->n_ready += r->state == RUN_READY;

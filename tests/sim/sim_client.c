@@ -133,6 +133,9 @@ static void run_delete(struct sim *s)
     int rc =
         coord_run_delete(s->planner.c, sim_now(s), r->id, sim_chance(s, 600), &jobs, &n, &o, &e);
     if (rc == 0) {
+        for (size_t i = 0; i < n; i++) {
+            s->deletes[s->n_deletes++ % ARRAY_LEN(s->deletes)] = jobs[i];
+        }
         (void)sim_commit(s, &o);
     } else if (memory_unit(s->store, r->unit)) {
         sim_fail(s, "run %s cannot be deleted: %s", r->id, err_text(&e));
@@ -180,6 +183,11 @@ void sim_client_step(struct sim *s)
         }
     } else if (what < 89) {
         s->tables[sim_random(s, SIM_TABLES)].stands = 0; /* someone drops a table by hand */
+        if (s->n_results) {
+            struct sim_result *r = &s->results[sim_random(s, s->n_results)];
+            r->by_hand = r->by_hand || r->there;
+            r->there = false;
+        }
     } else if (what < 95) {
         if (known(s, u)) {
             unit_other(s, u);

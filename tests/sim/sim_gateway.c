@@ -39,8 +39,10 @@ static void notice_broken(struct sim *s, struct sim_gateway *g)
         for (size_t n = 0; set && n < set->n; n++) {
             const struct core_binding *b = &set->bindings[n];
             const struct sim_table *t = &s->tables[sim_table_of(b->target.physical)];
-            bool fits = t->stands && t->stands == t->published &&
-                        strcmp(t->build_id, b->target.build_id) == 0;
+            const struct sim_result *r = sim_result_of(s, b->generation.id);
+            bool fits = r ? r->there
+                          : t->stands && t->stands == t->published &&
+                                strcmp(t->build_id, b->target.build_id) == 0;
             if (!fits && sim_chance(s, 300)) {
                 memcpy(g->broken, b->generation.id, sizeof(g->broken));
             }
@@ -74,9 +76,11 @@ void sim_gateway_reply(struct sim *s, int i, const struct sim_msg *m)
         return;
     }
     bool changed = false;
+    g->silent_call = m->call > g->silent_call ? 0 : g->silent_call;
     for (size_t k = 1; k <= SIM_UNITS; k++) {
         if (m->epochs[k] > g->applied[k]) {
             g->applied[k] = m->epochs[k];
+            g->sets[k] = m->sets[k];
             g->ever[k] = g->ever[k] > m->epochs[k] ? g->ever[k] : m->epochs[k];
             changed = true;
         }

@@ -19,10 +19,11 @@ void sim_source_target(const struct sim_unit *u, int source, struct core_target 
                          : "even",
              table, u->version % (shared ? 2 : 3));
     snprintf(text[3], 80, "s%d@m%d", source, source);
+    bool in_place = shared || u->id % 2;
     *out = (struct core_target){
-        .warehouse = "digest",
-        .connection = "pg",
-        .in_place = true,
+        .warehouse = in_place ? "digest" : "files",
+        .connection = in_place ? "pg" : "duckdb",
+        .in_place = in_place,
         .schema = "s",
         .table = text[1],
         .physical = text[0],
@@ -54,9 +55,12 @@ size_t sim_builds_of(struct sim *s, const struct sim_unit *u, const char **out, 
     return (size_t)u->n_sources;
 }
 
-static bool proven(const struct sim *s, const struct core_target *t,
-                   const struct core_generation *g)
+static bool proven(struct sim *s, const struct core_target *t, const struct core_generation *g)
 {
+    if (!t->in_place) {
+        const struct sim_result *r = sim_result_of(s, g->id);
+        return r && r->there;
+    }
     const struct sim_table *x = &s->tables[sim_table_of(t->physical)];
     return x->published && x->stands == x->published && strcmp(x->generation, g->id) == 0 &&
            strcmp(x->build_id, t->build_id) == 0;

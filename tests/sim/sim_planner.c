@@ -72,6 +72,7 @@ static void fill_lease(const struct coord_lease *l, struct sim_lease *out)
     *out = (struct sim_lease){.job = l->job, .token = l->token, .kind = l->kind};
     if (l->target) {
         out->table = sim_table_of(l->target->physical);
+        out->by_binding = !l->target->in_place;
         snprintf(out->build_id, sizeof(out->build_id), "%s", l->target->build_id);
     }
     if (l->generation) {
@@ -84,7 +85,8 @@ static void fill_lease(const struct coord_lease *l, struct sim_lease *out)
 
 static void on_pull(struct sim *s, const struct sim_msg *m, struct sim_msg *r, struct coord_out *o)
 {
-    struct coord_builder b = {.instance = s->builders[m->peer].name, .boot = m->boot};
+    struct coord_builder b = {
+        .instance = s->builders[m->peer].name, .boot = m->boot, .reach = {.has_root = true}};
     call_id(m->call, b.request_id);
     struct coord_lease leases[SIM_SLOTS];
     r->n_leases = coord_pull(s->planner.c, sim_now(s), &b, m->n_leases, leases, o);
@@ -97,6 +99,12 @@ static void on_pull(struct sim *s, const struct sim_msg *m, struct sim_msg *r, s
         s->n_drops += leases[i].kind == KIND_DROP;
     }
     r->n_live = coord_live_tokens(s->planner.c, r->live, 64);
+    const char *const *keep;
+    r->n_keep = coord_live_generations(s->planner.c, o->rows.arena, &keep);
+    must(r->n_keep <= SIM_KEEP);
+    for (size_t i = 0; i < r->n_keep; i++) {
+        snprintf(r->keep[i], sizeof(r->keep[i]), "%s", keep[i]);
+    }
 }
 
 static void on_renew(struct sim *s, const struct sim_msg *m, struct sim_msg *r, struct coord_out *o)
@@ -119,6 +127,11 @@ static void on_report(struct sim *s, const struct sim_msg *m, struct coord_out *
             u[n++] = (struct coord_gateway_unit){k, m->epochs[k], 0, m->epochs[k], m->loading};
         }
     }
+    if (m->incarnation == s->gateways[m->peer].incarnation) {
+        struct sim_gateway *g = &s->gateways[m->peer];
+        g->silent_call = (int64_t)s->now_ms - g->heard > 55000 ? s->calls : g->silent_call;
+        g->heard = (int64_t)s->now_ms;
+    }
     coord_gateway_report(s->planner.c, sim_now(s), s->gateways[m->peer].name, &m->boot, u, n, o);
     if (m->broken[0]) {
         coord_broken(s->planner.c, sim_now(s), 0, m->broken, "table_missing", o);
@@ -130,6 +143,7 @@ static void on_fetch(struct sim *s, struct sim_msg *r)
     for (size_t k = 1; k <= SIM_UNITS; k++) {
         const struct core_binding_set *set = coord_unit_set(s->planner.c, k);
         r->epochs[k] = set ? set->epoch : 0;
+        sim_set_copy(set, &r->sets[k]);
     }
 }
 

@@ -59,6 +59,10 @@ static int run_build(struct sim *s, const struct sim_stmt *st)
     if (sim_chance(s, s->faults.statement)) {
         return sim_chance(s, 700) ? ERR_WH_TRANSIENT : ERR_WH_SQL;
     }
+    if (st->by_binding) {
+        sim_result_make(s, st);
+        return 0;
+    }
     if (!staging_has(s, st->token)) {
         must(s->n_staging < SIM_STAGING);
         s->staging[s->n_staging++] = st->token;
@@ -98,8 +102,12 @@ static int run_swap(struct sim *s, const struct sim_stmt *st, struct sim_table *
     return 0;
 }
 
-static int run_drop(const struct sim_stmt *st, struct sim_table *t)
+static int run_drop(struct sim *s, const struct sim_stmt *st, struct sim_table *t)
 {
+    if (st->by_binding) {
+        sim_result_drop(s, st);
+        return 0;
+    }
     if (t->claim > st->token) {
         return ERR_FENCED;
     }
@@ -129,7 +137,7 @@ static void run_one(struct sim *s, const struct sim_stmt *st)
         a.error = run_swap(s, st, t);
         break;
     case STMT_DROP:
-        a.error = sim_chance(s, s->faults.statement) ? ERR_WH_LOST : run_drop(st, t);
+        a.error = sim_chance(s, s->faults.statement) ? ERR_WH_LOST : run_drop(s, st, t);
         break;
     case STMT_RESOLVE:
         a.error = sim_chance(s, s->faults.statement) ? ERR_WH_CONNECT : 0;

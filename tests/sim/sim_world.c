@@ -114,6 +114,7 @@ static void choose_faults(struct sim *s)
         .crash_commit = (unsigned)sim_random(s, 60),
         .statement = (unsigned)sim_random(s, 200),
         .client = 20 + (unsigned)sim_random(s, 60),
+        .pause = sim_chance(s, 300) ? (unsigned)sim_random(s, 60) : 0, /* results grow old */
     };
 }
 

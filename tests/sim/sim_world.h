@@ -15,7 +15,9 @@ enum {
     SIM_STMTS = 64,
     SIM_STAGING = 512,
     SIM_SOURCES = 4,
-    SIM_EARLIER = 16
+    SIM_EARLIER = 16,
+    SIM_RESULTS = 4096,
+    SIM_KEEP = 512
 };
 
 /* ---- warehouse ---- */
@@ -24,12 +26,23 @@ struct sim_table { /* a name, its fence row, and which swap's table stands there
     char generation[27], build_id[65];
     uint64_t last_swap;
 };
+struct sim_result { /* by binding: a generation on the disk, or one that was there */
+    char id[27];
+    uint64_t token;
+    bool there, by_hand, is_asked; /* taken by hand; dropped because somebody deleted its run */
+};
+struct sim_set { /* by-binding results that a gateway reads of a unit */
+    char ids[8][27];
+    size_t n;
+};
 enum stmt_kind { STMT_BUILD, STMT_SWAP, STMT_RESOLVE, STMT_DROP, STMT_SWEEP };
 struct sim_stmt { /* sent to the warehouse; runs some time later, whoever is still there to hear of
                      it */
     bool used;
     enum stmt_kind kind;
     int builder, slot, table;
+    bool by_binding;
+    uint64_t job;
     uint64_t incarnation, token;
     char generation[27], build_id[65];
 };
@@ -47,6 +60,7 @@ struct sim_lease {
     enum job_kind kind;
     char generation[27], build_id[65];
     int table;
+    bool by_binding;
 };
 struct sim_msg {
     bool used, is_reply;
@@ -63,6 +77,9 @@ struct sim_msg {
     struct sim_lease leases[SIM_SLOTS];
     size_t n_leases;
     uint64_t epochs[SIM_UNITS + 1]; /* by unit; of a report: applied; of a fetch's reply: newest */
+    struct sim_set sets[SIM_UNITS + 1]; /* of a fetch's reply */
+    char keep[SIM_KEEP][27];            /* of a sweep: what is recorded */
+    size_t n_keep;
     bool loading;
     char broken[27];
 };
@@ -88,6 +105,8 @@ struct sim_work {
     bool waiting;
     uint64_t live[64];
     size_t n_live;
+    char keep[SIM_KEEP][27];
+    size_t n_keep;
 };
 struct sim_builder {
     struct uuid boot;
@@ -104,7 +123,10 @@ struct sim_gateway {
     uint64_t incarnation;
     char name[32];
     uint64_t applied[SIM_UNITS + 1], ever[SIM_UNITS + 1];
+    struct sim_set sets[SIM_UNITS + 1]; /* of the applied epochs */
     int64_t reported, fetched;
+    int64_t heard;        /* when the planner last took a report */
+    uint64_t silent_call; /* it had been silent for long then: what it reads may go */
     char broken[27];
 };
 struct sim_unit {
@@ -121,7 +143,7 @@ struct sim_planner {
     int64_t plan_at;
 };
 struct sim_faults { /* per mille */
-    unsigned drop, duplicate, crash_builder, crash_gateway, crash_commit, statement, client;
+    unsigned drop, duplicate, crash_builder, crash_gateway, crash_commit, statement, client, pause;
 };
 struct sim {
     uint64_t seed, rng, now_ms, steps, calls, incarnations;
@@ -134,6 +156,10 @@ struct sim {
     struct sim_table tables[SIM_TABLES];
     uint64_t staging[SIM_STAGING];
     size_t n_staging;
+    struct sim_result results[SIM_RESULTS];
+    size_t n_results;
+    uint64_t deletes[256]; /* drop jobs of runs that were deleted with their tables */
+    size_t n_deletes;
     struct sim_stmt stmts[SIM_STMTS];
     struct sim_msg msgs[SIM_MSGS];
     struct sim_builder builders[SIM_BUILDERS];
@@ -160,6 +186,17 @@ bool sim_stmt_run(struct sim *s); /* one statement; false: none waits */
 void sim_staging_drop(struct sim *s, const uint64_t *tokens, size_t n);
 const char *sim_table_name(int table, char out[32]);
 int sim_table_of(const char *physical);
+
+/* sim_results.c */
+struct sim_result *sim_result_of(struct sim *s, const char *id); /* NULL: none of that id, ever */
+void sim_result_make(struct sim *s, const struct sim_stmt *st);
+void sim_results_discard(struct sim *s, const uint64_t *tokens, size_t n);
+void sim_result_drop(struct sim *s, const struct sim_stmt *st);
+void sim_results_sweep(struct sim *s, uint64_t token, char (*keep)[27], size_t n);
+void sim_set_copy(const struct core_binding_set *set, struct sim_set *out);
+void sim_check_results(struct sim *s);
+void sim_check_reads(struct sim *s);
+void sim_check_disk(struct sim *s);
 
 /* sim_builder.c */
 void sim_builder_start(struct sim *s, int i);

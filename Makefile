@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(PATH)
 .PHONY: build setup demo test bench lint fuzz docs asan coverage clean
 
 setup:
-	@deploy/setup.sh build stores node
+	@deploy/setup.sh build stores node duckdb
 
 build: setup
 	@cmake --preset release >/dev/null

@@ -19,3 +19,13 @@ add_library(llhttp OBJECT ${LLHTTP_DIR}/llhttp.c ${LLHTTP_DIR}/api.c ${LLHTTP_DI
 target_include_directories(llhttp SYSTEM PUBLIC ${LLHTTP_INCLUDE})
 target_compile_options(llhttp PRIVATE -w -fvisibility=hidden)
 set_target_properties(llhttp PROPERTIES POSITION_INDEPENDENT_CODE ON)
+
+# DuckDB is not in Debian: deploy/setup.sh duckdb puts library, header and extensions into KILN_PREFIX or build/tools. Its extensions are looked for
+# beside the library, in duckdb/ext.
+find_library(DUCKDB_LIBRARY duckdb PATHS $ENV{KILN_PREFIX}/lib ${CMAKE_SOURCE_DIR}/build/tools/lib NO_DEFAULT_PATH)
+find_path(DUCKDB_INCLUDE duckdb.h PATHS $ENV{KILN_PREFIX}/include ${CMAKE_SOURCE_DIR}/build/tools/include NO_DEFAULT_PATH)
+if(NOT DUCKDB_LIBRARY OR NOT DUCKDB_INCLUDE)
+    message(FATAL_ERROR "DuckDB's library or header is missing: run deploy/setup.sh duckdb (it installs into build/tools, or into KILN_PREFIX if that is set)")
+endif()
+add_library(duckdb SHARED IMPORTED)
+set_target_properties(duckdb PROPERTIES IMPORTED_LOCATION ${DUCKDB_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${DUCKDB_INCLUDE})

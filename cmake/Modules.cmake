@@ -3,6 +3,8 @@
 # kiln_program(NAME n SOURCES ... LINKS ...)  an executable in bin/
 # Includes are written from the repository's root: #include "common/base/base.h"
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+# Where a program that was moved finds the library that is not the distribution's: bin/ and lib/ side by side. In the tree it is found where CMake found it.
+set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")
 
 function(kiln_module)
     cmake_parse_arguments(M "" "NAME" "SOURCES;LINKS" ${ARGN})

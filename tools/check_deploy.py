@@ -17,6 +17,8 @@ TABLES = {"kiln-planner": "services/planner/conf.c", "kiln-builder": "services/b
 # Variables that no table has: a file may name them (publisher.config.json substitutes them), or every program reads them.
 OTHER_VARIABLES = {"KILN_DEMO_PG", "KILN_CONFIG", "PATH"}
 BASE_IMAGE = {"libc6"}
+# Libraries of no Debian package, installed by setup.sh: the image has them beside bin/, where the programs look for them.
+SHIPPED = {"libduckdb.so"}
 bad = []
 
 
@@ -86,11 +88,24 @@ def check_libraries():
         needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-d", build_dir() / "bin" / program).stdout))
         places = dict(re.findall(r"(\S+) => (\S+)", run("ldd", build_dir() / "bin" / program).stdout))
         for library in sorted(needed):
-            if library not in places:
+            if library not in places or library in SHIPPED:
                 continue
             found = owner(places[library])
             if found not in runtime:
                 bad.append(f"{program} needs {library} of package {found or '(none)'}, which the runtime list of packages.txt has not")
+
+
+def check_shipped(dockerfile):
+    """What setup.sh duckdb installs comes into the image whole: the library, and the extensions that are looked for beside it."""
+    words = [rest for word, rest in instructions(dockerfile) if word in ("RUN", "COPY")]
+    if not any(re.search(r"setup\.sh\b[^&]*\bduckdb\b[^&]*&&.*cp -r /opt/kiln-tools/lib /opt/kiln/lib", w) for w in words):
+        bad.append(f"{dockerfile.name}: setup.sh duckdb is not run, or what it installs is not taken to /opt/kiln/lib")
+    if not any(re.search(r"--from=build /opt/kiln/lib /opt/kiln/lib$", w) for w in words):
+        bad.append(f"{dockerfile.name}: /opt/kiln/lib with DuckDB's library and extensions is not copied into the image")
+    for program in PROGRAMS:
+        wanted = build_dir() / "bin" / program
+        if wanted.exists() and "$ORIGIN/../lib" not in run("readelf", "-d", wanted).stdout:
+            bad.append(f"{program} does not look for libraries in ../lib, where the image has DuckDB")
 
 
 def variables(program):
@@ -149,6 +164,7 @@ def main():
     check_copies(dockerfile)
     check_shell(dockerfile)
     check_image_variables(dockerfile)
+    check_shipped(dockerfile)
     check_packages()
     check_compose()
     check_units()

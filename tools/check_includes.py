@@ -8,17 +8,17 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder may include itself and every folder to its left; folders in one set do not see each other.
 ORDER = [
     {"common/base"}, {"common/err"}, {"common/json", "common/toml"}, {"common/log"}, {"common/conf"}, {"common/flow"}, {"common/loop"},
-    {"common/bus", "common/pgc", "common/cache", "common/http", "common/httpc"}, {"common/compiler"}, {"common/warehouse"}, {"common/service"},
+    {"common/bus", "common/pgc", "common/cache", "common/http", "common/httpc", "common/duck", "common/generation"}, {"common/compiler"}, {"common/warehouse"}, {"common/service"},
     {"services/planner", "services/builder", "services/gateway", "services/kiln"},
 ]
 LEVEL = {folder: i for i, group in enumerate(ORDER) for folder in group}
 # header prefix -> where it may be included
 LIBRARIES = {
     "nng/": ["common/bus/bus_nng"], "libpq-fe.h": ["common/pgc/"], "hiredis/": ["common/cache/cache_redis"], "llhttp.h": ["common/http/"],
-    "toml++/": ["common/toml/"], "curl/": ["common/httpc/"], "archive.h": ["services/planner/package/"], "openssl/": ["common/base/"],
+    "toml++/": ["common/toml/"], "curl/": ["common/httpc/"], "archive.h": ["services/planner/package/"], "openssl/": ["common/base/"], "duckdb.h": ["common/duck/"],
     "uv.h": ["common/loop/", "common/bus/", "common/pgc/", "common/cache/", "common/http/", "common/httpc/", "common/compiler/", "services/kiln/"],
 }
-PURE_REFUSES = ("common/loop", "common/bus", "common/pgc", "common/cache", "common/http", "common/warehouse", "common/service", "common/compiler",
+PURE_REFUSES = ("common/loop", "common/bus", "common/pgc", "common/cache", "common/http", "common/duck", "common/warehouse", "common/service", "common/compiler",
                 "uv.h", "sys/socket.h", "unistd.h", "fcntl.h", "time.h", "pthread.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]')
 

@@ -106,6 +106,10 @@ struct wh_sweep {
     const uint64_t *live; /* tokens of live attempts */
     size_t n_live;
     int64_t older_than_us; /* tokens below this are orphans (the token is a time) */
+    /* By binding: all live attempts' and recorded generations; what is none of them and older (an
+     * id is a time, too) is an orphan. NULL is refused there: no record is not an empty record. */
+    const char *const *generations;
+    size_t n_generations;
 };
 struct wh_receipt { /* what to check and say about one baked table in a query (protocol.md 7) */
     struct wh_name name;
@@ -136,6 +140,9 @@ struct wh_query {
     const char *tag; /* comment for the warehouse's own records; NULL or "": none */
     const char *correlation; /* names this one run there; NULL: none. read_only only */
     const char *prepare_as;  /* cache key for a prepared statement, NULL: none */
+    bool json_rows; /* by binding: a row is one cell, the JSON object that row_to_json would make;
+                       the in-place engines' statements do it themselves */
+    uint64_t epoch; /* by binding, filled: of the bindings that the rows were read under */
 };
 struct wh_progress {
     const char *stage;

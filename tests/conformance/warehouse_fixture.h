@@ -1,7 +1,8 @@
-/* Engines behind the warehouse interface for one suite: a private PostgreSQL, and the twin in
- * memory. */
+/* Engines behind the warehouse interface for one suite: a private PostgreSQL, the twin in memory,
+ * and DuckDB over a private folder. */
 #pragma once
 #include "common/warehouse/warehouse.h"
+#include "common/warehouse/wh_duckdb.h"
 #include "common/warehouse/wh_sim.h"
 #include "tests/support/pg_server.h"
 #include <check.h>
@@ -16,7 +17,7 @@
         }                                                                                          \
     } while (0)
 
-enum engine { ENGINE_POSTGRES, ENGINE_SIM, ENGINE_N };
+enum engine { ENGINE_POSTGRES, ENGINE_SIM, ENGINE_DUCKDB, ENGINE_N };
 extern enum engine engine;
 extern struct loop *loop;
 extern struct wh *wh; /* a builder's connection */
@@ -24,6 +25,12 @@ extern struct arena arena;
 extern struct pg_server server;
 extern struct wh_sim *sim;
 extern char database[32];
+
+/* DuckDB's: what the tests look at from outside. */
+extern struct duck_pool *duck_threads;
+extern struct duck_instance *duck;
+extern char duck_root[64];
+#define DUCK_DATASET "mart"
 
 void engine_start(enum engine e); /* an empty database with schema "mart" */
 void engine_stop(void);
@@ -48,6 +55,14 @@ int wait_for(struct run *r);
 
 extern const struct uuid us, them;
 struct wh_table table_of(const char *table, const char *generation, const char *build_id);
+/* A target to build with a token: by binding it has a generation of its own. */
+struct wh_table staging_of(const char *table, uint64_t token);
+/* The engine's name of a generation: as it is, or by binding the ULID made of its token. */
+const char *generation_of(const char *name, uint64_t token);
+int64_t time_of(uint64_t token); /* as a sweep understands it */
+const char *series_type(void);   /* of generate_series */
+const char *endless(void);       /* a statement that never ends by itself */
+const char *count_of(const char *table);
 /* Shorthands on `wh`; the run's facts stay readable. */
 int do_build(struct run *r, const char *table, uint64_t token, const char *query);
 int do_swap(struct run *r, const char *table, uint64_t token, const char *generation,
@@ -55,7 +70,8 @@ int do_swap(struct run *r, const char *table, uint64_t token, const char *genera
 int do_resolve(struct run *r, const char *table, uint64_t token);
 int do_drop(struct run *r, const char *table, uint64_t token);
 int do_probe(struct run *r, const char *table, const char *generation);
-/* Build and swap of `rows` rows, build id "b1"; fails the test when they fail. */
+/* Build of `rows` rows, build id "b1", and swap, or binding of it and all that was published
+ * before; fails the test when they fail. */
 void publish(const char *table, uint64_t token, const char *generation, unsigned rows);
 
 struct sink_told {
@@ -65,5 +81,13 @@ struct sink_told {
 };
 void sink_init(struct sink_told *s);
 
-void add_postgres_tests(Suite *s); /* warehouse_postgres_test.c */
-void add_carry_tests(Suite *s);    /* warehouse_carry_test.c */
+/* By binding: what publish has bound so far, and the epoch of it. */
+extern struct wh_duckdb_binding duck_bindings[16];
+extern size_t n_duck_bindings;
+extern uint64_t duck_epoch;
+int duck_bind(struct run *r, uint64_t epoch);  /* duck_bindings, under an epoch */
+int duck_run(const char *text, struct err *e); /* from outside, on the instance itself */
+
+void add_by_binding_tests(TCase *tc); /* warehouse_duckdb_test.c */
+void add_postgres_tests(Suite *s);    /* warehouse_postgres_test.c */
+void add_carry_tests(Suite *s);       /* warehouse_carry_test.c */

@@ -20,6 +20,10 @@ SECRETS = {"KILN_SECRET_KEY": "5e" * 32, "KILN_BUS_KEY": "b5" * 32, "KILN_WEBHOO
 TRIO = ("planner", "builder-1", "builder-2", "gateway")
 
 
+def tools_dir():
+    return os.environ.get("KILN_PREFIX", str(ROOT / "build/tools"))
+
+
 def image_environment():
     """ENV of the Dockerfile's last stage."""
     text = (ROOT / "deploy/Dockerfile").read_text().replace("\\\n", " ").split("\nFROM ")[-1]
@@ -159,8 +163,57 @@ def test_the_image_has_all_that_its_build_needs(tmp_path):
                     shutil.copytree(ROOT / source, target, ignore=shutil.ignore_patterns("node_modules"))
                 else:
                     shutil.copy(ROOT / source, target)
-    done = subprocess.run(["cmake", "--preset", "release"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    tools = {**os.environ, "KILN_PREFIX": tools_dir()}  # the image has them elsewhere, too
+    done = subprocess.run(["cmake", "--preset", "release"], cwd=tmp_path, env=tools, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     wanted = ["kiln", "kiln-planner", "kiln-builder", "kiln-gateway", "kiln_compiler_bundle"]
     done = subprocess.run(["ninja", "-C", "build", "-n", *wanted], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def setup_duckdb(prefix):
+    """deploy/setup.sh duckdb where no registry answers; its exit code and its own lines."""
+    env = {**os.environ, "KILN_PREFIX": str(prefix), "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "npm_config_registry": "http://127.0.0.1:9/",
+           "npm_config_fetch_retries": "0"}
+    done = subprocess.run([ROOT / "deploy/setup.sh", "duckdb"], env=env, capture_output=True, text=True, check=False)
+    return done.returncode, [line for line in done.stderr.splitlines() if not line.startswith("setup: fetching")]
+
+
+@pytest.fixture(name="prefix")
+def installed_duckdb(tmp_path):
+    """DuckDB as setup.sh installed it, in a folder of its own: links, which a test may replace."""
+    tools = pathlib.Path(tools_dir())
+    files = [tools / "lib/libduckdb.so", tools / "include/duckdb.h", *sorted((tools / "lib/duckdb/ext").rglob("*.duckdb_extension"))]
+    assert len(files) == 7, "deploy/setup.sh duckdb was not run"
+    for file in files:
+        link = tmp_path / file.relative_to(tools)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(file)
+    return tmp_path
+
+
+def test_duckdb_that_is_installed_is_left_alone_without_a_network(prefix):
+    assert setup_duckdb(prefix) == (0, [])
+
+
+@pytest.mark.parametrize("name", ["include/duckdb.h", "lib/duckdb/ext/v1.5.5/linux_amd64/excel.duckdb_extension"])
+def test_a_file_of_duckdb_that_was_changed_by_a_byte_is_named_and_not_replaced(prefix, name):
+    file = prefix / name
+    changed = bytearray(file.read_bytes())
+    changed[1000] ^= 1
+    file.unlink()
+    file.write_bytes(changed)
+    code, said = setup_duckdb(prefix)
+    assert code == 1
+    assert said == [f"setup: {file} does not have the pinned hash of DuckDB 1.5.5; delete it and run deploy/setup.sh duckdb again"]
+    assert file.read_bytes() == changed
+
+
+@pytest.mark.parametrize(("name", "who"), [("lib/libduckdb.so", "npm"), ("lib/duckdb/ext/v1.5.5/linux_amd64/excel.duckdb_extension", "pip")])
+def test_a_file_of_duckdb_that_cannot_be_fetched_is_one_sentence(prefix, name, who):
+    (prefix / name).unlink()
+    code, said = setup_duckdb(prefix)
+    assert code == 1
+    assert len(said) == 1 and said[0].startswith(f"setup: {who} could not fetch"), said
+    assert not (prefix / name).exists()
+    assert not list(prefix.glob("duckdb.*")), "what was begun is left behind"

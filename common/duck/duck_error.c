@@ -1,0 +1,128 @@
+/* DuckDB's error types as our codes, its texts as one sentence. */
+#include "common/duck/duck_internal.h"
+
+static bool has(const char *text, const char *part)
+{
+    return strcasestr(text, part) != NULL;
+}
+
+static bool is_missing(const char *text)
+{
+    return has(text, "does not exist") || has(text, "no such file") ||
+           has(text, "no files found that match");
+}
+
+static int code_of(duckdb_error_type type, const char *text)
+{
+    switch (type) {
+    case DUCKDB_ERROR_INTERRUPT:
+        return ERR_CANCELLED;
+    case DUCKDB_ERROR_PERMISSION:
+        return ERR_WH_DENIED;
+    case DUCKDB_ERROR_OUT_OF_MEMORY:
+        return ERR_QUERY_MEMORY;
+    case DUCKDB_ERROR_TRANSACTION:
+        return ERR_WH_TRANSIENT;
+    case DUCKDB_ERROR_CONNECTION:
+    case DUCKDB_ERROR_NETWORK:
+    case DUCKDB_ERROR_HTTP:
+        return ERR_WH_CONNECT;
+    case DUCKDB_ERROR_MISSING_EXTENSION:
+    case DUCKDB_ERROR_AUTOLOAD:
+        return ERR_UNSUPPORTED;
+    case DUCKDB_ERROR_FATAL:
+    case DUCKDB_ERROR_INTERNAL:
+        return ERR_INTERNAL;
+    case DUCKDB_ERROR_IO:
+        return is_missing(text) ? ERR_WH_MISSING : ERR_IO;
+    case DUCKDB_ERROR_CATALOG:
+    case DUCKDB_ERROR_BINDER:
+        return is_missing(text) ? ERR_WH_MISSING : ERR_WH_SQL;
+    default:
+        return ERR_WH_SQL;
+    }
+}
+
+/* A pending result and a failed prepare have a text only; it begins with the type's name. */
+static duckdb_error_type type_of(const char *text)
+{
+    static const struct {
+        const char *head;
+        duckdb_error_type type;
+    } heads[] = {
+        {"INTERRUPT Error", DUCKDB_ERROR_INTERRUPT},
+        {"Permission Error", DUCKDB_ERROR_PERMISSION},
+        {"Out of Memory Error", DUCKDB_ERROR_OUT_OF_MEMORY},
+        {"TransactionContext Error", DUCKDB_ERROR_TRANSACTION},
+        {"Connection Error", DUCKDB_ERROR_CONNECTION},
+        {"Network Error", DUCKDB_ERROR_NETWORK},
+        {"HTTP Error", DUCKDB_ERROR_HTTP},
+        {"Missing Extension Error", DUCKDB_ERROR_MISSING_EXTENSION},
+        {"Extension Autoloading Error", DUCKDB_ERROR_AUTOLOAD},
+        {"FATAL Error", DUCKDB_ERROR_FATAL},
+        {"INTERNAL Error", DUCKDB_ERROR_INTERNAL},
+        {"IO Error", DUCKDB_ERROR_IO},
+        {"Catalog Error", DUCKDB_ERROR_CATALOG},
+        {"Binder Error", DUCKDB_ERROR_BINDER},
+        {"Conversion Error", DUCKDB_ERROR_CONVERSION},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+        if (strncasecmp(text, heads[i].head, strlen(heads[i].head)) == 0) {
+            return heads[i].type;
+        }
+    }
+    return DUCKDB_ERROR_INVALID;
+}
+
+/* Without the excerpt of the statement, on one line. */
+static void one_line(struct buf *out, const char *text)
+{
+    const char *excerpt = strstr(text, "\n\nLINE ");
+    size_t len = excerpt ? (size_t)(excerpt - text) : strlen(text);
+    for (size_t i = 0; i < len; i++) {
+        bool is_end = text[i] == '\n' || text[i] == '\r';
+        if (!is_end) {
+            buf_add_char(out, text[i]);
+        } else if (out->len > 0 && out->p[out->len - 1] != ' ') {
+            buf_add_char(out, ' ');
+        }
+    }
+}
+
+int duck_error(struct duck_instance *i, duckdb_error_type type, const char *text, struct err *e)
+{
+    text = text ? text : "DuckDB gave no reason";
+    if (type == DUCKDB_ERROR_INVALID) {
+        type = type_of(text);
+    }
+    if (type == DUCKDB_ERROR_FATAL) {
+        atomic_store(&i->broken, true);
+    }
+    auto_buf struct buf line = {0};
+    one_line(&line, text);
+    return err_set(e, code_of(type, text), "%s: %s", i->what, buf_str(&line));
+}
+
+void duck_quote_text(struct buf *out, const char *text)
+{
+    buf_add_char(out, '\'');
+    for (; *text; text++) {
+        if (*text == '\'') {
+            buf_add_char(out, '\'');
+        }
+        buf_add_char(out, *text);
+    }
+    buf_add_char(out, '\'');
+}
+
+void duck_quote_name(struct buf *out, const char *name)
+{
+    buf_add_char(out, '"');
+    for (; *name; name++) {
+        if (*name == '"') {
+            buf_add_char(out, '"');
+        }
+        buf_add_char(out, *name);
+    }
+    buf_add_char(out, '"');
+}

@@ -1,0 +1,185 @@
+/* Reading generations back: lists, manifests, and whether the files are those of the manifest. */
+#include "common/generation/generation.h"
+#include "common/generation/generation_io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MANIFEST_MOST ((size_t)64 * 1024 * 1024)
+
+/* ---- lists ---- */
+
+struct collector {
+    struct arena *a;
+    struct generation_names *out;
+    size_t cap;
+    bool (*wanted)(const char *name);
+};
+
+static int collect(void *data, const char *name)
+{
+    struct collector *c = data;
+    if (!c->wanted(name)) {
+        return 0;
+    }
+    if (c->out->n == c->cap) {
+        size_t cap = c->cap ? c->cap * 2 : 32;
+        const char **bigger = arena_zalloc(c->a, cap * sizeof(*bigger));
+        if (c->cap > 0) {
+            memcpy(bigger, c->out->items, c->cap * sizeof(*bigger));
+        }
+        c->out->items = bigger;
+        c->cap = cap;
+    }
+    c->out->items[c->out->n++] = arena_strdup(c->a, name);
+    return 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int list(struct arena *a, const char *dir, bool (*wanted)(const char *name),
+                struct generation_names *out, struct err *e)
+{
+    struct collector c = {.a = a, .out = out, .wanted = wanted};
+    *out = (struct generation_names){0};
+    int rc = gen_io_walk(dir, collect, &c, e);
+    if (rc == 0 && out->n > 0) {
+        qsort(out->items, out->n, sizeof(*out->items), by_text);
+    }
+    return rc;
+}
+
+int generation_list(struct arena *a, const char *root, const char *dataset,
+                    struct generation_names *out, struct err *e)
+{
+    if (!generation_is_dataset(dataset)) {
+        return err_set(e, ERR_PATH, "'%s' is no name of a dataset", dataset);
+    }
+    auto_free char *dir = xasprintf("%s/%s", root, dataset);
+    return list(a, dir, generation_is_id, out, e);
+}
+
+int generation_datasets(struct arena *a, const char *root, struct generation_names *out,
+                        struct err *e)
+{
+    return list(a, root, generation_is_dataset, out, e);
+}
+
+/* ---- manifests ---- */
+
+int generation_read(struct arena *a, const struct generation_ref *r,
+                    struct generation_manifest *out, struct err *e)
+{
+    char *path;
+    int rc = generation_path(a, r, &path, e);
+    if (rc < 0) {
+        return rc;
+    }
+    auto_free char *file = xasprintf("%s/" GENERATION_MANIFEST, path);
+    auto_buf struct buf text = {0};
+    rc = gen_io_get(file, MANIFEST_MOST, &text, e);
+    if (rc < 0) {
+        return rc;
+    }
+    struct generation_manifest m;
+    rc = generation_manifest_parse(a, buf_slice(&text), &m, e);
+    if (rc < 0) {
+        (void)err_wrap(e, "generation '%s'", path);
+        return rc;
+    }
+    if (strcmp(m.id, r->id) != 0 || strcmp(m.dataset, r->dataset) != 0) {
+        return err_set(
+            e, ERR_GENERATION,
+            "generation '%s': manifest.json is of generation %s of %s; the directory was "
+            "moved or copied by hand",
+            path, m.id, m.dataset);
+    }
+    *out = m;
+    return 0;
+}
+
+/* ---- files ---- */
+
+static int hash_file(const char *path, struct sha256 *out, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return gen_io_error(e, "open", path);
+    }
+    auto_free char *piece = xmalloc(1 << 20);
+    struct sha256_run *run = sha256_start();
+    ssize_t n;
+    while ((n = read(fd, piece, 1 << 20)) > 0 || (n < 0 && errno == EINTR)) {
+        if (n > 0) {
+            sha256_add(run, piece, (size_t)n);
+        }
+    }
+    *out = sha256_finish(run);
+    int rc = n < 0 ? gen_io_error(e, "read", path) : 0;
+    (void)close(fd);
+    return rc;
+}
+
+static int verify_file(const char *path, const struct generation_file *f,
+                       enum generation_depth depth, struct err *e)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0) {
+        return gen_io_error(e, "find", path);
+    }
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->bytes) {
+        return err_set(e, ERR_GENERATION,
+                       "'%s' is not the file that was built: %llu bytes instead of %llu", path,
+                       (unsigned long long)st.st_size, (unsigned long long)f->bytes);
+    }
+    if (depth == GENERATION_SIZES) {
+        return 0;
+    }
+    struct sha256 sum;
+    int rc = hash_file(path, &sum, e);
+    if (rc == 0 && memcmp(sum.b, f->sum.b, sizeof sum.b) != 0) {
+        rc = err_set(e, ERR_GENERATION, "'%s' is not the file that was built: its hash is another",
+                     path);
+    }
+    return rc;
+}
+
+struct counter {
+    size_t n;
+};
+
+static int count_data(void *data, const char *name)
+{
+    ((struct counter *)data)->n += generation_is_data_file(name);
+    return 0;
+}
+
+int generation_verify(const struct generation_ref *r, const struct generation_manifest *m,
+                      enum generation_depth depth, struct err *e)
+{
+    struct arena a;
+    struct counter there = {0};
+    char *path;
+    arena_init(&a);
+    int rc = generation_path(&a, r, &path, e);
+    for (size_t i = 0; rc == 0 && i < m->n_files; i++) {
+        rc = verify_file(generation_file_path(&a, r, m->files[i].name), &m->files[i], depth, e);
+    }
+    if (rc == 0) {
+        rc = gen_io_walk(path, count_data, &there, e);
+    }
+    if (rc == 0 && there.n != m->n_files) {
+        rc = err_set(e, ERR_GENERATION,
+                     "generation '%s' has %zu data files and its manifest %zu; the directory was "
+                     "changed by hand",
+                     path, there.n, m->n_files);
+    }
+    arena_fini(&a);
+    return rc;
+}

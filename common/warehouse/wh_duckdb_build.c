@@ -1,0 +1,178 @@
+/* A build: one COPY into the generation's directory, then its manifest. */
+#include "common/duck/duck_type.h"
+#include "common/warehouse/wh_duckdb_internal.h"
+
+/* ---- how columns are kept ---- */
+
+struct shape {
+    struct generation_column *columns;
+    size_t n;
+    bool is_wide; /* some column holds a HUGEINT */
+};
+
+static const char *type_text(struct duck_op *o, const struct duck_type *t)
+{
+    auto_buf struct buf text = {0};
+    duck_type_sql(t, &text);
+    return duck_op_text(o, buf_str(&text));
+}
+
+static int stored_text(struct duck_op *o, const struct duck_query *q, size_t i, enum duck_wide wide,
+                       const char **out, struct err *e)
+{
+    auto_buf struct buf text = {0};
+    int rc = duck_type_stored(duck_query_column_type(q, i), wide, &text, e);
+    if (rc < 0) {
+        (void)err_wrap(e, "connection '%s': column \"%s\"", o->package->name,
+                       duck_query_column_name(q, i));
+        return rc;
+    }
+    *out = duck_op_text(o, buf_str(&text));
+    return 0;
+}
+
+static int read_shape(struct duck_op *o, struct duck_conn *conn, const char *from,
+                      enum duck_wide wide, struct shape *out, struct err *e)
+{
+    auto_free char *sql = xasprintf("SELECT * FROM %s", from);
+    struct duck_query *q;
+    int rc =
+        duck_query_open(conn, &(struct duck_query_ask){.sql = sql, .select_only = true}, &q, e);
+    if (rc < 0) {
+        return rc;
+    }
+    *out = (struct shape){.n = duck_query_n_columns(q)};
+    out->columns = arena_zalloc(&o->scratch, (out->n + 1) * sizeof(*out->columns));
+    for (size_t i = 0; i < out->n && rc == 0; i++) {
+        struct generation_column *c = &out->columns[i];
+        c->name = duck_op_text(o, duck_query_column_name(q, i));
+        c->type = type_text(o, duck_query_column_type(q, i));
+        rc = stored_text(o, q, i, wide, &c->stored, e);
+        out->is_wide = out->is_wide || duck_type_is_wide(duck_query_column_type(q, i));
+    }
+    duck_query_close(q);
+    return rc;
+}
+
+static char *copy_text(struct duck_op *o, const struct shape *s, const char *from, const char *dir)
+{
+    auto_buf struct buf sql = {0};
+    auto_free char *file = xasprintf("%s/data-0.parquet", dir);
+    buf_add_str(&sql, "COPY (SELECT ");
+    for (size_t i = 0; i < s->n; i++) {
+        const struct generation_column *c = &s->columns[i];
+        bool as_is = strcmp(c->type, c->stored) == 0;
+        buf_add_str(&sql, i > 0 ? ", " : "");
+        buf_add_str(&sql, as_is ? "" : "CAST(");
+        duck_quote_name(&sql, c->name);
+        if (!as_is) {
+            buf_addf(&sql, " AS %s) AS ", c->stored);
+            duck_quote_name(&sql, c->name);
+        }
+    }
+    buf_addf(&sql, " FROM %s) TO ", from);
+    duck_quote_text(&sql, file);
+    buf_add_str(&sql, " (FORMAT parquet, COMPRESSION zstd)");
+    return arena_strdup(&o->scratch, buf_str(&sql));
+}
+
+static bool is_conversion(const struct err *e)
+{
+    return e->code == ERR_WH_SQL &&
+           (strstr(e->text, "Conversion Error") || strstr(e->text, "Out of Range Error"));
+}
+
+/* Sums of integers nearly always fit BIGINT, which reads fastest; those that do not are built again
+ * as DECIMAL. */
+static int copy(struct duck_op *o, struct duck_conn *conn, const char *dir, struct shape *s,
+                struct err *e)
+{
+    auto_free char *from = xasprintf("(%s\n)", o->sql);
+    int rc = read_shape(o, conn, from, DUCK_WIDE_BIGINT, s, e);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
+    if (rc == 0 || !s->is_wide || !is_conversion(e)) {
+        return rc;
+    }
+    rc = read_shape(o, conn, from, DUCK_WIDE_DECIMAL, s, e);
+    return rc < 0 ? rc : duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
+}
+
+/* ---- the build ---- */
+
+static int publish(struct duck_op *o, const struct generation_ref *ref, const struct shape *s,
+                   struct err *e)
+{
+    const struct wh_table *t = &o->tables[0];
+    struct generation_manifest m = {
+        .installation = o->package->installation,
+        .target = t->name.table,
+        .build_id = t->build_id ? t->build_id : "",
+        .token = o->token,
+        .rows = o->facts.rows,
+        .data_as_of_us = o->facts.data_as_of_us,
+        .columns = s->columns,
+        .n_columns = s->n,
+    };
+    atomic_store(&o->stage, "writing through");
+    int rc = generation_publish(&o->scratch, ref, &m, e);
+    o->facts.bytes = m.bytes;
+    return rc;
+}
+
+static int build(struct duck_op *o, struct duck_conn *conn, const struct generation_ref *ref,
+                 struct err *e)
+{
+    struct shape s;
+    char *dir;
+    int rc = generation_path(&o->scratch, ref, &dir, e);
+    if (rc == 0) {
+        rc = generation_begin(ref, o->token, e);
+    }
+    if (rc == 0) {
+        rc = copy(o, conn, dir, &s, e);
+    }
+    if (rc == 0) {
+        rc = duck_job_stopped(&o->job, e);
+    }
+    return rc == 0 ? publish(o, ref, &s, e) : rc;
+}
+
+static int work_build(struct duck_job *job, struct duck_conn *conn, struct err *e)
+{
+    struct duck_op *o = duck_op_of(job);
+    struct generation_ref ref;
+    int rc = duck_ref_of(o, &o->tables[0], &ref, e);
+    if (rc == 0) {
+        rc = generation_discard(ref.root, ref.dataset, o->tokens, o->n_tokens, e);
+    }
+    if (rc >= 0) {
+        rc = duck_check_select(conn, o->sql, e);
+    }
+    auto_free char *from = xasprintf("(%s\n)", o->sql);
+    if (rc == 0) {
+        rc = duck_describe(o, conn, from, &o->facts.columns, e);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    o->facts.data_as_of_us = loop_unix_us();
+    rc = build(o, conn, &ref, e);
+    if (rc < 0) {
+        struct err ignored; /* what stays is an orphan, which the sweep takes */
+        (void)!generation_drop(&ref, &ignored);
+    }
+    return rc;
+}
+
+void duck_wh_build(struct wh_op *op, const struct wh_build *b)
+{
+    struct duck_op *o = duck_op_new(op, "building", work_build);
+    o->tables = duck_op_tables(o, &b->table, 1);
+    o->token = b->token;
+    o->sql = duck_op_text(o, b->sql);
+    o->tokens = duck_op_tokens(o, b->earlier, b->n_earlier);
+    duck_op_go(o, false, MS(0));
+}

@@ -28,4 +28,4 @@ if(NOT DUCKDB_LIBRARY OR NOT DUCKDB_INCLUDE)
     message(FATAL_ERROR "DuckDB's library or header is missing: run deploy/setup.sh duckdb (it installs into build/tools, or into KILN_PREFIX if that is set)")
 endif()
 add_library(duckdb SHARED IMPORTED)
-set_target_properties(duckdb PROPERTIES IMPORTED_LOCATION ${DUCKDB_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${DUCKDB_INCLUDE})
+set_target_properties(duckdb PROPERTIES IMPORTED_LOCATION ${DUCKDB_LIBRARY}) # its header is for common/duck alone

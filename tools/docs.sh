@@ -3,6 +3,7 @@
 #   ARCHITECTURE.md        diagrams of flows and state machines, between its markers
 #   docs/configuration.md  the options of every program
 #   docs/errors.md         the error codes
+#   docs/types.md          the types of DuckDB
 #   docs/cli.md            the help texts of kiln
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -53,10 +54,12 @@ for service in planner builder gateway; do
 done
 part planner states >"$work/states"
 part planner errors >"$work/errors"
+part builder duckdb_types >"$work/duckdb_types"
 section ARCHITECTURE.md flows "$work/flows"
 section ARCHITECTURE.md states "$work/states"
 section docs/configuration.md configuration "$work/configuration"
 section docs/errors.md errors "$work/errors"
+section docs/types.md duckdb_types "$work/duckdb_types"
 help_texts >"$work/cli"
 section docs/cli.md cli "$work/cli"
 exit "$stale"

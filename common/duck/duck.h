@@ -2,6 +2,7 @@
  * that includes duckdb.h. Everything here blocks: threads of duck_pool only, unless it says so. */
 #pragma once
 #include "common/base/arena.h"
+#include "common/base/buf.h"
 #include "common/err/err.h"
 
 struct duck_instance; /* counted: its owner and every job on it */
@@ -88,6 +89,5 @@ void duck_page_cells(const struct duck_page *p, size_t row, struct slice *cells)
 void duck_page_free(struct duck_page *p); /* any thread */
 
 /* 'text' and "name", quotes doubled, appended. */
-struct buf;
 void duck_quote_text(struct buf *out, const char *text);
 void duck_quote_name(struct buf *out, const char *name);

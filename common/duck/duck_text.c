@@ -62,12 +62,14 @@ void duck_put_decimal(struct buf *out, duck_i128 v, unsigned scale)
 
 /* ---- floating point ---- */
 
-/* "d.ddde+xx" of a finite value: the fewest digits that read back. */
+/* "d.ddde+xx" of a finite value: the fewest digits that read back. Only below the normal range can
+ * those be fewer than the digits that always survive, zeros at the end aside. */
 static int shortest(char text[40], double v, bool is_float)
 {
     int most = is_float ? 9 : 17;
     int len = 0;
-    for (int n = is_float ? 6 : 15; n <= most; n++) {
+    bool is_normal = is_float ? isnormal((float)v) : isnormal(v);
+    for (int n = !is_normal ? 1 : is_float ? 6 : 15; n <= most; n++) {
         len = snprintf(text, 40, "%.*e", n - 1, v);
         bool same = is_float ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v;
         if (same) {

@@ -1,0 +1,43 @@
+/* A DuckDB instance with its threads, driven to the end of each job. */
+#pragma once
+#include "common/base/buf.h"
+#include "common/duck/duck_pool.h"
+#include <check.h>
+
+#define PATIENCE 60000 /* ms a test waits for a condition before it fails */
+#define turn_until(claim)                                                                          \
+    do {                                                                                           \
+        struct ms limit = ms_add(loop_now(loop), MS(PATIENCE));                                    \
+        while (!(claim)) {                                                                         \
+            ck_assert_msg(ms_before(loop_now(loop), limit), "never: %s", #claim);                  \
+            (void)loop_turn(loop, MS(20));                                                         \
+        }                                                                                          \
+    } while (0)
+
+extern struct loop *loop;
+extern struct duck_pool *pool;
+extern struct duck_instance *duck;
+extern struct arena arena;
+
+void duck_setup(void); /* an instance in memory, locked, 3 threads of which 1 is reserved */
+void duck_teardown(void);
+/* Another instance for the test, in place of the one there is. */
+void duck_reopen(const struct duck_settings *s);
+
+/* One statement and its rows. */
+struct told {
+    struct duck_job job;
+    const char *sql, *prepare_as;
+    enum duck_form form;
+    size_t n_columns;
+    struct buf rows; /* cells behind each other, '|' between, a line each; NULL for SQL NULL */
+    size_t n_rows, n_pages, stop_after;
+    int dones;
+};
+void told_init(struct told *t, const char *sql);
+void told_start(struct told *t);
+int told_end(struct told *t); /* waits; the job's code */
+/* Runs it; fails the test when it fails. The rows' text lives until the test ends. */
+const char *rows_of(const char *sql, enum duck_form form);
+/* Runs it and ends with its code; the sentence in *why. */
+int fails(const char *sql, const char **why);

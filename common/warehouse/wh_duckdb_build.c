@@ -105,9 +105,8 @@ static int name_the_cast(const struct shape *s, struct err *e)
             buf_addf(&names, "%s\"%s\"", names.len > 0 ? ", " : "", s->columns[i].name);
         }
     }
-    return names.len > 0
-               ? err_wrap(e, "a value that a Parquet file cannot keep, in %s", buf_str(&names))
-               : e->code;
+    return names.len > 0 ? err_wrap(e, "%s kept as another type in the file", buf_str(&names))
+                         : e->code;
 }
 
 /* Sums of integers nearly always fit BIGINT, which reads fastest; those that do not are built again

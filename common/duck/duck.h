@@ -5,6 +5,8 @@
 #include "common/base/buf.h"
 #include "common/err/err.h"
 
+#define DUCK_TERMS_MAX 2000 /* ANDs and ORs of a statement (decisions 6.22) */
+
 struct duck_instance; /* counted: its owner and every job on it */
 struct duck_conn;     /* a connection of an instance, lent to one job at a time */
 struct duck_type;     /* a column's type, all the way down */

@@ -63,6 +63,7 @@ struct duck_query_ask {
     const char *sql;
     const char *prepare_as; /* kept prepared in the connection under this key; NULL: not kept */
     bool select_only;       /* anything but one SELECT is refused */
+    bool columns_only; /* it will not be begun; an open query already works in the background */
 };
 /* ERR_WH_SQL, ERR_WH_MISSING (a table or file), ERR_WH_DENIED (outside of the allowed folders),
  * ERR_QUERY_MEMORY, ERR_IO, ERR_CANCELLED (interrupted). */

@@ -36,8 +36,8 @@ static int read_shape(struct duck_op *o, struct duck_conn *conn, const char *fro
 {
     auto_free char *sql = xasprintf("SELECT * FROM %s", from);
     struct duck_query *q;
-    int rc =
-        duck_query_open(conn, &(struct duck_query_ask){.sql = sql, .select_only = true}, &q, e);
+    const struct duck_query_ask ask = {.sql = sql, .select_only = true, .columns_only = true};
+    int rc = duck_query_open(conn, &ask, &q, e);
     if (rc < 0) {
         return rc;
     }
@@ -131,6 +131,16 @@ static int copy(struct duck_op *o, struct duck_conn *conn, const char *dir, stru
 
 /* ---- the build ---- */
 
+static void tell_files(struct duck_op *o, const struct generation_manifest *m)
+{
+    o->facts.bytes = m->bytes;
+    o->facts.n_files = m->n_files;
+    o->facts.files = arena_zalloc(&o->scratch, (m->n_files + 1) * sizeof(*o->facts.files));
+    for (size_t i = 0; i < m->n_files; i++) {
+        o->facts.files[i] = (struct wh_file){m->files[i].name, m->files[i].bytes};
+    }
+}
+
 static int publish(struct duck_op *o, const struct generation_ref *ref, const struct shape *s,
                    struct err *e)
 {
@@ -147,7 +157,9 @@ static int publish(struct duck_op *o, const struct generation_ref *ref, const st
     };
     atomic_store(&o->stage, "writing through");
     int rc = generation_publish(&o->scratch, ref, &m, e);
-    o->facts.bytes = m.bytes;
+    if (rc == 0) {
+        tell_files(o, &m);
+    }
     return rc;
 }
 

@@ -83,6 +83,20 @@ START_TEST(a_build_takes_one_select_and_nothing_else)
 }
 END_TEST
 
+/* An open query already works in the background: looking at its columns must not open it. */
+START_TEST(a_build_runs_its_query_once)
+{
+    struct run r;
+    struct sink_told s;
+    ck_assert_int_eq(duck_run("CREATE SEQUENCE seq", &r.op.err), 0);
+    ck_assert_int_eq(do_build(&r, "sales", 100,
+                              "SELECT max(nextval('seq') + 0 * i) AS n FROM range(300000) t(i)"),
+                     0);
+    ck_assert_int_eq(ask(&r, &s, (struct wh_query){.sql = "SELECT nextval('seq')"}), 0);
+    ck_assert_str_eq(s.first, "300001");
+}
+END_TEST
+
 START_TEST(a_manifest_says_what_was_built)
 {
     struct run r;
@@ -99,6 +113,9 @@ START_TEST(a_manifest_says_what_was_built)
     ck_assert_uint_eq(m.rows, 1);
     ck_assert_uint_eq(m.bytes, r.op.facts.bytes);
     ck_assert_int_eq(m.data_as_of_us, r.op.facts.data_as_of_us);
+    ck_assert_uint_eq(r.op.facts.n_files, 1);
+    ck_assert_str_eq(r.op.facts.files[0].name, "data-0.parquet");
+    ck_assert_uint_eq(r.op.facts.files[0].bytes, m.bytes);
     ck_assert_uint_eq(m.n_columns, 2);
     ck_assert_str_eq(m.columns[0].name, "a \"b");
     ck_assert_str_eq(m.columns[1].type, "HUGEINT");
@@ -443,6 +460,7 @@ void add_by_binding_tests(TCase *tc)
     tcase_add_test(tc, nothing_is_swapped_in_place);
     tcase_add_test(tc, a_build_needs_the_id_of_its_generation);
     tcase_add_test(tc, a_build_takes_one_select_and_nothing_else);
+    tcase_add_test(tc, a_build_runs_its_query_once);
     tcase_add_test(tc, a_manifest_says_what_was_built);
     tcase_add_test(tc, a_bound_generation_is_read_under_its_name_with_its_epoch);
     tcase_add_test(tc, an_older_epoch_changes_nothing);

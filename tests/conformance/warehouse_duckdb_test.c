@@ -327,6 +327,34 @@ START_TEST(the_catalog_tells_which_names_can_be_targets)
 }
 END_TEST
 
+static void is_table(const char *path, const char *text)
+{
+    const char *got = wh_duckdb_table(&arena, path);
+    ck_assert_msg(text ? got && strcmp(got, text) == 0 : !got, "%s: %s", path,
+                  got ? got : "(none)");
+}
+
+START_TEST(table_paths_are_written_as_the_compiler_writes_them)
+{
+    is_table("flights", "flights");
+    is_table("flights.parquet", "flights.parquet");
+    is_table("a.\"b \"\"c\".d", "a.\"b \"\"c\".d");
+    is_table("data/2024-01.parquet", "'data/2024-01.parquet'");
+    is_table("year=2024/x.csv", "'year=2024/x.csv'");
+    is_table("'it''s here.csv'", "'it''s here.csv'");
+    is_table("'a; b'", NULL);
+    is_table("'a -- b'", NULL);
+    is_table("'a' 'b'", NULL);
+    is_table("'a", NULL);
+    is_table("a b.csv", NULL);
+    is_table("it's.csv", NULL);
+    is_table("a\"b", NULL);
+    is_table("\"a", NULL);
+    is_table("read_csv('x')", NULL);
+    is_table("", NULL);
+}
+END_TEST
+
 static bool probe_finds(const char *generation, const char *build_id)
 {
     struct run r;
@@ -471,6 +499,7 @@ void add_by_binding_tests(TCase *tc)
     tcase_add_test(tc, a_swap_under_readers_is_seen_whole_and_with_its_epoch);
     tcase_add_test(tc, handles_of_a_package_share_what_is_bound);
     tcase_add_test(tc, the_catalog_tells_which_names_can_be_targets);
+    tcase_add_test(tc, table_paths_are_written_as_the_compiler_writes_them);
     tcase_add_test(tc, a_probe_looks_at_files_and_their_sizes);
     tcase_add_test(tc, a_generation_is_dropped_once_and_again);
     tcase_add_test(tc, a_sweep_without_a_record_is_refused);

@@ -497,6 +497,29 @@ START_TEST(an_extension_that_is_missing_or_changed_by_a_byte_is_one_clear_senten
 }
 END_TEST
 
+START_TEST(a_database_file_is_open_once_and_readable_again_afterwards)
+{
+    static const char *const setup[] = {"CREATE TABLE IF NOT EXISTS t AS SELECT 42 AS n", NULL};
+    struct duck_settings s = {
+        .what = "connection 'duckdb'", .file = in_dir("a b.duckdb"), .setup = setup};
+    struct duck_instance *second = NULL;
+    struct err e;
+    duck_reopen(&s);
+    int rc = duck_instance_open(&s, &second, &e);
+    ck_assert_msg(rc < 0, "opened twice");
+    ck_assert_ptr_nonnull(strstr(e.text, "connection 'duckdb': "));
+    ck_assert_str_eq(rows_of("SELECT n FROM t", DUCK_FORM_TEXT), "42\n");
+
+    duck_reopen(&(struct duck_settings){.what = "x"});
+    s.read_only = true;
+    s.setup = NULL;
+    duck_reopen(&s);
+    ck_assert_str_eq(rows_of("SELECT n FROM t", DUCK_FORM_TEXT), "42\n");
+    const char *why;
+    ck_assert_int_lt(fails("INSERT INTO t VALUES (1)", &why), 0);
+}
+END_TEST
+
 START_TEST(settings_that_cannot_be_are_refused)
 {
     struct duck_instance *i = NULL;
@@ -538,6 +561,7 @@ static Suite *suite(void)
     tcase_add_test(tc, every_connection_is_in_utc);
     tcase_add_test(tc, extensions_are_loaded_from_the_pinned_files);
     tcase_add_test(tc, an_extension_that_is_missing_or_changed_by_a_byte_is_one_clear_sentence);
+    tcase_add_test(tc, a_database_file_is_open_once_and_readable_again_afterwards);
     tcase_add_test(tc, settings_that_cannot_be_are_refused);
     suite_add_tcase(s, tc);
     return s;

@@ -2,7 +2,9 @@
 #include "common/generation/generation.h"
 #include "tests/conformance/warehouse_fixture.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,6 +96,25 @@ START_TEST(a_build_runs_its_query_once)
                      0);
     ck_assert_int_eq(ask(&r, &s, (struct wh_query){.sql = "SELECT nextval('seq')"}), 0);
     ck_assert_str_eq(s.first, "300001");
+}
+END_TEST
+
+/* The file system's limit stands for a full disk: writes fail in the middle of a file. */
+START_TEST(a_build_on_a_full_disk_leaves_nothing_and_the_next_one_goes_well)
+{
+    struct run r;
+    struct rlimit old;
+    const char *big = "SELECT hash(i) AS h, hash(i + 1) AS k FROM range(1000000) t(i)";
+    (void)signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){1 << 20, old.rlim_max}), 0);
+    int rc = do_build(&r, "sales", 100, big);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+
+    ck_assert_msg(rc == ERR_IO, "%d: %s", rc, r.op.err.text);
+    ck_assert_int_ne(access(path_of(100, ""), F_OK), 0);
+    ck_assert_int_eq(do_build(&r, "sales", 101, big), 0);
+    ck_assert_uint_eq(r.op.facts.rows, 1000000);
 }
 END_TEST
 
@@ -489,6 +510,7 @@ void add_by_binding_tests(TCase *tc)
     tcase_add_test(tc, a_build_needs_the_id_of_its_generation);
     tcase_add_test(tc, a_build_takes_one_select_and_nothing_else);
     tcase_add_test(tc, a_build_runs_its_query_once);
+    tcase_add_test(tc, a_build_on_a_full_disk_leaves_nothing_and_the_next_one_goes_well);
     tcase_add_test(tc, a_manifest_says_what_was_built);
     tcase_add_test(tc, a_bound_generation_is_read_under_its_name_with_its_epoch);
     tcase_add_test(tc, an_older_epoch_changes_nothing);

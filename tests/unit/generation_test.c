@@ -325,6 +325,64 @@ START_TEST(a_sweep_leaves_what_is_younger_than_it_may_know)
 }
 END_TEST
 
+/* ---- kill -9 ---- */
+
+/* Makes one generation after the other until it is killed. */
+NORETURN static void make_for_ever(void)
+{
+    static char text[200000];
+    memset(text, 'x', sizeof text - 1);
+    for (uint64_t ms = 1700000000000;; ms++) {
+        char id[ULID_TEXT];
+        ulid_format(ms, (const uint8_t *)"0123456789", id);
+        const struct generation_ref r = ref_of(id);
+        struct generation_manifest m = manifest_of(ms);
+        if (generation_begin(&r, ms, &e) < 0) {
+            _exit(1);
+        }
+        write_file(path_of(id, "data-0.parquet"), text);
+        if (generation_publish(&arena, &r, &m, &e) < 0) {
+            _exit(2);
+        }
+    }
+}
+
+START_TEST(after_a_kill_what_has_a_manifest_is_whole_and_the_rest_is_swept)
+{
+    size_t whole = 0;
+    for (int round = 0; round < 30; round++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            make_for_ever();
+        }
+        /* At another moment each time: when so many are there. */
+        struct generation_names names = {0};
+        for (int i = 0; i < 1000000 && names.n <= (size_t)round % 5; i++) {
+            ck_assert_int_eq(generation_list(&arena, root, "sales", &names, &e), 0);
+        }
+        int status;
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(WIFSIGNALED(status));
+
+        ck_assert_int_eq(generation_list(&arena, root, "sales", &names, &e), 0);
+        size_t unfinished = 0;
+        for (size_t i = 0; i < names.n; i++) {
+            int rc = look(names.items[i], GENERATION_HASHES);
+            ck_assert_msg(rc == 0 || rc == ERR_NOT_FOUND, "%s", e.text);
+            whole += rc == 0;
+            unfinished += rc != 0;
+        }
+        ck_assert_uint_le(unfinished, 1);
+        const struct generation_record nothing = {NULL, 0, INT64_MAX};
+        ck_assert_int_eq(generation_sweep(root, "sales", &nothing, &e), (int)names.n);
+        ck_assert_int_eq(generation_list(&arena, root, "sales", &names, &e), 0);
+        ck_assert_uint_eq(names.n, 0);
+    }
+    ck_assert_uint_gt(whole, 0);
+}
+END_TEST
+
 /* ---- disk full ---- */
 
 /* In a child, since limits and mounts are a process's own. 0: passed, 77: cannot be tried here. */
@@ -521,6 +579,7 @@ static Suite *suite(void)
 {
     Suite *s = suite_create("generation");
     TCase *tc = tcase_create("all");
+    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, what_is_published_is_read_back);
     tcase_add_test(tc, without_its_manifest_it_is_none);
@@ -536,6 +595,7 @@ static Suite *suite(void)
     tcase_add_test(tc, lists_name_generations_and_datasets_and_nothing_else);
     tcase_add_test(tc, a_sweep_goes_by_the_record_and_not_by_what_a_directory_holds);
     tcase_add_test(tc, a_sweep_leaves_what_is_younger_than_it_may_know);
+    tcase_add_test(tc, after_a_kill_what_has_a_manifest_is_whole_and_the_rest_is_swept);
     tcase_add_test(tc, a_full_disk_publishes_nothing_and_says_so);
     tcase_add_test(tc, a_root_is_taken_and_renewed_and_keeps_its_id);
     tcase_add_test(tc, another_installation_is_refused_while_the_root_is_renewed);

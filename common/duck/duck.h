@@ -5,6 +5,8 @@
 #include "common/base/buf.h"
 #include "common/err/err.h"
 
+#define DUCK_TERMS_MAX 2000 /* ANDs and ORs of a statement (decisions 6.22) */
+
 struct duck_instance; /* counted: its owner and every job on it */
 struct duck_conn;     /* a connection of an instance, lent to one job at a time */
 struct duck_type;     /* a column's type, all the way down */
@@ -61,6 +63,7 @@ struct duck_query_ask {
     const char *sql;
     const char *prepare_as; /* kept prepared in the connection under this key; NULL: not kept */
     bool select_only;       /* anything but one SELECT is refused */
+    bool columns_only; /* it will not be begun; an open query already works in the background */
 };
 /* ERR_WH_SQL, ERR_WH_MISSING (a table or file), ERR_WH_DENIED (outside of the allowed folders),
  * ERR_QUERY_MEMORY, ERR_IO, ERR_CANCELLED (interrupted). */

@@ -74,11 +74,12 @@ static duckdb_error_type type_of(const char *text)
     return DUCKDB_ERROR_INVALID;
 }
 
-/* Without the excerpt of the statement, on one line. */
+/* What stands before the excerpt of the statement and the hints to somebody at a prompt; on one
+ * line. */
 static void one_line(struct buf *out, const char *text)
 {
-    const char *excerpt = strstr(text, "\n\nLINE ");
-    size_t len = excerpt ? (size_t)(excerpt - text) : strlen(text);
+    const char *gap = strstr(text, "\n\n");
+    size_t len = gap && gap > text ? (size_t)(gap - text) : strlen(text);
     for (size_t i = 0; i < len; i++) {
         bool is_end = text[i] == '\n' || text[i] == '\r';
         if (!is_end) {

@@ -47,6 +47,26 @@ static duckdb_state set_options(duckdb_config config, const struct option *optio
     return DuckDBSuccess;
 }
 
+/* DuckDB's own list of the files that are open: one a process, as its locks are. Without it a file
+ * opened twice is corrupted in silence. */
+static duckdb_instance_cache open_files;
+
+static void make_open_files(void)
+{
+    open_files = duckdb_create_instance_cache();
+}
+
+static duckdb_state open_path(struct duck_instance *i, const char *file, duckdb_config config,
+                              char **why)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!file) {
+        return duckdb_open_ext(NULL, &i->db, config, why);
+    }
+    must(pthread_once(&once, make_open_files) == 0);
+    return duckdb_get_or_create_from_cache(open_files, file, &i->db, config, why);
+}
+
 static int open_db(struct duck_instance *i, const struct duck_settings *s, struct err *e)
 {
     char memory[32];
@@ -79,7 +99,7 @@ static int open_db(struct duck_instance *i, const struct duck_settings *s, struc
         duckdb_destroy_config(&config);
         return err_set(e, ERR_CONF, "%s: DuckDB refuses its setting %s", i->what, bad);
     }
-    state = duckdb_open_ext(s->file, &i->db, config, &why);
+    state = open_path(i, s->file, config, &why);
     duckdb_destroy_config(&config);
     int rc = state == DuckDBError ? duck_error(i, DUCKDB_ERROR_INVALID, why, e) : 0;
     duckdb_free(why);

@@ -51,7 +51,8 @@ int duck_query_open(struct duck_conn *c, const struct duck_query_ask *ask, struc
     q->prepared = p;
     arena_init(&q->arena);
     arena_init(&q->chunk_arena);
-    if (duckdb_pending_prepared_streaming(p->stmt, &q->pending) == DuckDBError) {
+    if (!ask->columns_only &&
+        duckdb_pending_prepared_streaming(p->stmt, &q->pending) == DuckDBError) {
         rc = duck_error(c->instance, DUCKDB_ERROR_INVALID, duckdb_pending_error(q->pending), e);
         duck_query_close(q);
         return rc;
@@ -63,6 +64,7 @@ int duck_query_open(struct duck_conn *c, const struct duck_query_ask *ask, struc
 
 int duck_query_begin(struct duck_query *q, struct err *e)
 {
+    must(q->pending);
     q->has_result = true;
     if (duckdb_execute_pending(q->pending, &q->result) == DuckDBError) {
         return duck_error(q->conn->instance, duckdb_result_error_type(&q->result),
@@ -94,7 +96,9 @@ void duck_query_close(struct duck_query *q)
     if (q->has_result) {
         duckdb_destroy_result(&q->result);
     }
-    duckdb_destroy_pending(&q->pending);
+    if (q->pending) {
+        duckdb_destroy_pending(&q->pending);
+    }
     duck_unprepare(q->prepared);
     arena_fini(&q->chunk_arena);
     arena_fini(&q->arena);

@@ -265,6 +265,9 @@ static void spell(struct speller *s, const struct duck_type *t)
     case WIDE:
         buf_add_str(s->out, s->wide == DUCK_WIDE_BIGINT ? "BIGINT" : "DECIMAL(38,0)");
         break;
+    case NARROW:
+        buf_add_str(s->out, "TIMESTAMP");
+        break;
     case VARCHAR:
         buf_add_str(s->out, "VARCHAR");
         break;

@@ -51,8 +51,14 @@ struct wh_relation {     /* answer of catalog about one target name */
     size_t n_cannot_carry;
     struct wh_fence fence;
 };
+struct wh_file { /* of a generation */
+    const char *name;
+    uint64_t bytes;
+};
 struct wh_facts {
     uint64_t rows, bytes;
+    struct wh_file *files; /* build, by binding */
+    size_t n_files;
     struct wh_columns columns;
     int64_t data_as_of_us;         /* read in the warehouse at the start of the build statement */
     struct wh_fence fence;         /* probe, resolve */

@@ -36,8 +36,8 @@ static int read_shape(struct duck_op *o, struct duck_conn *conn, const char *fro
 {
     auto_free char *sql = xasprintf("SELECT * FROM %s", from);
     struct duck_query *q;
-    int rc =
-        duck_query_open(conn, &(struct duck_query_ask){.sql = sql, .select_only = true}, &q, e);
+    const struct duck_query_ask ask = {.sql = sql, .select_only = true, .columns_only = true};
+    int rc = duck_query_open(conn, &ask, &q, e);
     if (rc < 0) {
         return rc;
     }
@@ -54,21 +54,32 @@ static int read_shape(struct duck_op *o, struct duck_conn *conn, const char *fro
     return rc;
 }
 
+/* A column as it is written. What is kept as text is read back on the way: what DuckDB could not
+ * read later (an INTERVAL of 2562047788 hours) fails the build, not every query. */
+static void add_column(struct buf *sql, const struct generation_column *c)
+{
+    if (strcmp(c->type, c->stored) == 0) {
+        duck_quote_name(sql, c->name);
+        return;
+    }
+    bool is_text = strstr(c->stored, "VARCHAR") != NULL;
+    buf_add_str(sql, is_text ? "CAST(CAST(CAST(" : "CAST(");
+    duck_quote_name(sql, c->name);
+    if (is_text) {
+        buf_addf(sql, " AS %s) AS %s)", c->stored, c->type);
+    }
+    buf_addf(sql, " AS %s) AS ", c->stored);
+    duck_quote_name(sql, c->name);
+}
+
 static char *copy_text(struct duck_op *o, const struct shape *s, const char *from, const char *dir)
 {
     auto_buf struct buf sql = {0};
     auto_free char *file = xasprintf("%s/data-0.parquet", dir);
     buf_add_str(&sql, "COPY (SELECT ");
     for (size_t i = 0; i < s->n; i++) {
-        const struct generation_column *c = &s->columns[i];
-        bool as_is = strcmp(c->type, c->stored) == 0;
         buf_add_str(&sql, i > 0 ? ", " : "");
-        buf_add_str(&sql, as_is ? "" : "CAST(");
-        duck_quote_name(&sql, c->name);
-        if (!as_is) {
-            buf_addf(&sql, " AS %s) AS ", c->stored);
-            duck_quote_name(&sql, c->name);
-        }
+        add_column(&sql, &s->columns[i]);
     }
     buf_addf(&sql, " FROM %s) TO ", from);
     duck_quote_text(&sql, file);
@@ -82,6 +93,22 @@ static bool is_conversion(const struct err *e)
            (strstr(e->text, "Conversion Error") || strstr(e->text, "Out of Range Error"));
 }
 
+/* DuckDB does not always say which column it was: those that were cast for keeping are. */
+static int name_the_cast(const struct shape *s, struct err *e)
+{
+    if (!is_conversion(e)) {
+        return e->code;
+    }
+    auto_buf struct buf names = {0};
+    for (size_t i = 0; i < s->n && names.len < 200; i++) {
+        if (strcmp(s->columns[i].type, s->columns[i].stored) != 0) {
+            buf_addf(&names, "%s\"%s\"", names.len > 0 ? ", " : "", s->columns[i].name);
+        }
+    }
+    return names.len > 0 ? err_wrap(e, "%s kept as another type in the file", buf_str(&names))
+                         : e->code;
+}
+
 /* Sums of integers nearly always fit BIGINT, which reads fastest; those that do not are built again
  * as DECIMAL. */
 static int copy(struct duck_op *o, struct duck_conn *conn, const char *dir, struct shape *s,
@@ -93,14 +120,26 @@ static int copy(struct duck_op *o, struct duck_conn *conn, const char *dir, stru
         return rc;
     }
     rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
-    if (rc == 0 || !s->is_wide || !is_conversion(e)) {
-        return rc;
+    if (rc < 0 && s->is_wide && is_conversion(e)) {
+        rc = read_shape(o, conn, from, DUCK_WIDE_DECIMAL, s, e);
+        if (rc == 0) {
+            rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
+        }
     }
-    rc = read_shape(o, conn, from, DUCK_WIDE_DECIMAL, s, e);
-    return rc < 0 ? rc : duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
+    return rc < 0 ? name_the_cast(s, e) : 0;
 }
 
 /* ---- the build ---- */
+
+static void tell_files(struct duck_op *o, const struct generation_manifest *m)
+{
+    o->facts.bytes = m->bytes;
+    o->facts.n_files = m->n_files;
+    o->facts.files = arena_zalloc(&o->scratch, (m->n_files + 1) * sizeof(*o->facts.files));
+    for (size_t i = 0; i < m->n_files; i++) {
+        o->facts.files[i] = (struct wh_file){m->files[i].name, m->files[i].bytes};
+    }
+}
 
 static int publish(struct duck_op *o, const struct generation_ref *ref, const struct shape *s,
                    struct err *e)
@@ -118,7 +157,9 @@ static int publish(struct duck_op *o, const struct generation_ref *ref, const st
     };
     atomic_store(&o->stage, "writing through");
     int rc = generation_publish(&o->scratch, ref, &m, e);
-    o->facts.bytes = m.bytes;
+    if (rc == 0) {
+        tell_files(o, &m);
+    }
     return rc;
 }
 

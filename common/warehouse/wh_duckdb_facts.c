@@ -45,6 +45,14 @@ static void copy_schemas(struct arena *a, const struct wh_facts *from, struct wh
     }
 }
 
+static void copy_files(struct arena *a, const struct wh_facts *from, struct wh_facts *to)
+{
+    to->files = arena_zalloc(a, (from->n_files + 1) * sizeof(*to->files));
+    for (size_t i = 0; i < from->n_files; i++) {
+        to->files[i] = (struct wh_file){arena_strdup(a, from->files[i].name), from->files[i].bytes};
+    }
+}
+
 void duck_facts_copy(struct arena *a, const struct wh_facts *from, struct wh_facts *to)
 {
     *to = *from;
@@ -52,4 +60,5 @@ void duck_facts_copy(struct arena *a, const struct wh_facts *from, struct wh_fac
     copy_fence(a, &from->fence, &to->fence);
     copy_relations(a, from, to);
     copy_schemas(a, from, to);
+    copy_files(a, from, to);
 }

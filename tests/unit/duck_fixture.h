@@ -4,7 +4,7 @@
 #include "common/duck/duck_pool.h"
 #include <check.h>
 
-#define PATIENCE 60000 /* ms a test waits for a condition before it fails */
+#define PATIENCE 20000 /* ms a test waits for a condition before it fails */
 #define turn_until(claim)                                                                          \
     do {                                                                                           \
         struct ms limit = ms_add(loop_now(loop), MS(PATIENCE));                                    \

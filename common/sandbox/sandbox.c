@@ -22,6 +22,7 @@ struct sandboxes {
     struct ms idle;
     struct duck_pool *pool;
     struct map boxes; /* "<digest>/<version>" -> struct sandbox */
+    uint64_t opened;  /* so many so far: a directory is never used twice */
     size_t n_closing;
     void (*closed)(void *data); /* while everything closes */
     void *closed_data;
@@ -112,6 +113,11 @@ void sandboxes_installation(struct sandboxes *s, const struct uuid *installation
     s->installation = *installation;
 }
 
+size_t sandboxes_open(const struct sandboxes *s)
+{
+    return map_len(&s->boxes) + s->n_closing;
+}
+
 void sandboxes_free(struct sandboxes *s)
 {
     if (!s) {
@@ -150,14 +156,34 @@ static void settle(struct sandboxes *s)
     }
 }
 
-static void on_closed(void *data)
+static void on_removed(struct offload_job *job)
 {
-    struct sandbox *b = data;
+    struct sandbox *b = job->data;
     struct sandboxes *s = b->set;
-    wh_free(b->wh);
+    if (b->rc < 0) {
+        log_warn("sandbox.left", "error=%s", log_q(err_text(&b->err)));
+    }
     box_free(b);
     s->n_closing--;
     settle(s);
+}
+
+/* The instance is closed, and nobody reads the files any more: what is used again is laid out
+ * again. */
+static void remove_offload(struct offload_job *job)
+{
+    struct sandbox *b = job->data;
+    duck_instance_unref(b->instance);
+    b->rc = sandbox_remove(b->dir, &b->err);
+    b->rc = b->rc < 0 ? b->rc : sandbox_remove(b->spill, &b->err);
+}
+
+static void on_closed(void *data)
+{
+    struct sandbox *b = data;
+    wh_free(b->wh);
+    b->job = (struct offload_job){.work_offload = remove_offload, .done = on_removed, .data = b};
+    loop_offload(b->set->loop, &b->job);
 }
 
 static void box_close(struct sandbox *b)
@@ -241,7 +267,9 @@ static void on_open(struct offload_job *job)
                                              .dataset = dataset,
                                              .installation = s->installation};
         b->rc = wh_duckdb_open(s->loop, &w, &b->wh, &b->err);
-        duck_instance_unref(b->instance);
+        if (b->rc < 0) {
+            duck_instance_unref(b->instance);
+        }
     }
     arena_reset(&b->arena);
     struct list waiting;
@@ -271,7 +299,8 @@ static struct sandbox *box_new(struct sandboxes *s, const char *key, const struc
     b->key = xstrdup(key);
     b->digest = xstrdup(q->digest);
     b->version = xstrdup(q->version);
-    b->dir = xasprintf("%s/%.16s-%.24s", s->dir, q->digest, q->version);
+    b->dir = xasprintf("%s/%.16s-%.16s-%llu", s->dir, q->digest, q->version,
+                       (unsigned long long)++s->opened);
     b->spill = xasprintf("%s.spill", b->dir);
     list_init(&b->waiting);
     arena_init(&b->arena);

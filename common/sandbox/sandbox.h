@@ -24,6 +24,7 @@ void sandboxes_installation(struct sandboxes *s, const struct uuid *installation
 /* All were put back; done comes when every instance is closed and no thread is left. */
 void sandboxes_close(struct sandboxes *s, void (*done)(void *data), void *data);
 void sandboxes_free(struct sandboxes *s);
+size_t sandboxes_open(const struct sandboxes *s); /* instances that are open, or about to be */
 
 struct sandbox_file {
     const char *path; /* relative, checked when the package was taken in */

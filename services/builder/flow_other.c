@@ -51,13 +51,16 @@ static enum flow_next step_sweep(struct flow *f)
     if (!f->entered) {
         return finish_work(f);
     }
+    static const char *const none[] = {NULL};
+    bool keeps = j->job->n_keep_generations > 0;
     j->stage = "sweep";
     j->sweep = (struct wh_sweep){.schemas = (const char *const *)j->job->schemas,
                                  .n_schemas = j->job->n_schemas,
                                  .live = j->job->live_tokens,
                                  .n_live = j->job->n_live_tokens,
                                  .older_than_us = (int64_t)j->job->older_than_us,
-                                 .generations = (const char *const *)j->job->keep_generations,
+                                 .generations =
+                                     keeps ? (const char *const *)j->job->keep_generations : none,
                                  .n_generations = j->job->n_keep_generations};
     j->wh->ops->sweep(job_op(j), &j->sweep);
     return FLOW_WAIT;

@@ -207,9 +207,8 @@ static int keep_spilled(struct intake *in, struct err *e)
         if (rc < 0) {
             return rc;
         }
-        rc = f->spill.temp
-                     ? spill_keep(&f->spill, in->arena, in->lim.package_store, &f->sha256, e)
-                     : 0;
+        rc = f->spill.temp ? spill_keep(&f->spill, in->arena, in->lim.package_store, &f->sha256, e)
+                           : 0;
         if (rc < 0) {
             return rc;
         }

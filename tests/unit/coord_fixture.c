@@ -208,7 +208,7 @@ void fx_planned(struct fx *f, const char *run, struct fx_plan *p)
 /* ---- builders and gateways ---- */
 static struct coord_builder builder(struct fx *f, const char *name)
 {
-    struct coord_builder b = {.instance = name};
+    struct coord_builder b = {.instance = name, .reach = {.has_root = true}};
     b.boot.b[0] = (uint8_t)name[strlen(name) - 1];
     memset(b.request_id, 0x77, sizeof(b.request_id));
     f->pulls++;

@@ -337,6 +337,49 @@ START_TEST(job_goes_only_to_a_builder_that_reaches_its_connection)
 }
 END_TEST
 
+START_TEST(by_binding_job_goes_only_to_a_builder_with_a_generation_root)
+{
+    fx_init(&f, _i);
+    uint64_t unit = fx_unit(&f, "p1");
+    const char *run = fx_create(&f, unit);
+    struct fx_plan p;
+    fx_plan_init(&p);
+    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba")->target.in_place = false;
+    fx_planned(&f, run, &p);
+    struct coord_lease l;
+    ck_assert_uint_eq(pull_reaching("b1", NULL, 0, &l), 0);
+    ck_assert_uint_eq(fx_pull(&f, "b2", 1, &l), 1);
+    ck_assert_uint_eq(l.load, 1);
+    ck_assert_uint_eq(l.n_inputs, 0);
+    end();
+}
+END_TEST
+
+START_TEST(by_binding_child_is_told_its_parents_results)
+{
+    fx_init(&f, _i);
+    uint64_t unit = fx_unit(&f, "p1");
+    const char *run = fx_create(&f, unit);
+    struct fx_plan p;
+    fx_plan_init(&p);
+    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba")->target.in_place = false;
+    fx_plan_add(&p, PLAN_BUILD, "b", "b", "bb")->target.in_place = false;
+    fx_plan_parent(&p, 1, 0);
+    fx_planned(&f, run, &p);
+    struct coord_lease parent = fx_pull_one(&f, "b1"), child;
+    ck_assert_uint_eq(fx_pull(&f, "b2", 1, &child), 0);
+    ck_assert_int_eq(fx_finish(&f, parent.token, OUTCOME_OK, 0, NULL), 0);
+    child = fx_pull_one(&f, "b2");
+    ck_assert_uint_eq(child.n_inputs, 1);
+    ck_assert_str_eq(child.inputs[0].table, "a");
+    ck_assert_str_eq(child.inputs[0].generation, parent.generation);
+    ck_assert_str_eq(child.inputs[0].build_id, "ba");
+    const char *const *all;
+    ck_assert_uint_eq(coord_live_generations(f.c, &f.mem, &all), 2); /* made, and in the making */
+    end();
+}
+END_TEST
+
 START_TEST(run_tells_after_half_a_minute_that_no_builder_reaches_its_connection)
 {
     static const char *const other = "elsewhere";
@@ -399,6 +442,8 @@ TCase *coord_job_tests(void)
     tcase_add_loop_test(tc, stopped_job_whose_builder_is_lost_is_cancelled_not_retried, 0, 2);
     tcase_add_test(tc, no_more_jobs_are_out_than_the_cap_allows);
     tcase_add_loop_test(tc, job_goes_only_to_a_builder_that_reaches_its_connection, 0, 2);
+    tcase_add_loop_test(tc, by_binding_job_goes_only_to_a_builder_with_a_generation_root, 0, 2);
+    tcase_add_loop_test(tc, by_binding_child_is_told_its_parents_results, 0, 2);
     tcase_add_test(tc, run_tells_after_half_a_minute_that_no_builder_reaches_its_connection);
     tcase_add_test(tc, builder_that_has_gone_reaches_nothing_any_more);
     return tc;

@@ -17,7 +17,7 @@ struct sandboxes {
     struct loop *loop;
     char *package_store, *dir, *root; /* root: NULL: none */
     struct uuid installation;
-    uint64_t memory_bytes, spill_bytes;
+    uint64_t memory_bytes, resident_bytes, spill_bytes;
     unsigned threads;
     struct ms idle;
     struct duck_pool *pool;
@@ -93,6 +93,7 @@ int sandboxes_new(struct loop *l, const struct sandbox_conf *c, struct sandboxes
     s->dir = absolute(c->dir);
     s->root = c->generation_root && c->generation_root[0] ? absolute(c->generation_root) : NULL;
     s->memory_bytes = c->memory_bytes ? c->memory_bytes : half_of_memory();
+    s->resident_bytes = c->resident_bytes;
     s->spill_bytes = c->spill_bytes ? c->spill_bytes : SPILL_BYTES;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     s->threads = c->threads ? c->threads : cores > 0 ? (unsigned)cores : 1;
@@ -265,7 +266,8 @@ static void on_open(struct offload_job *job)
                                              .instance = b->instance,
                                              .root = s->root,
                                              .dataset = dataset,
-                                             .installation = s->installation};
+                                             .installation = s->installation,
+                                             .resident_bytes = s->resident_bytes};
         b->rc = wh_duckdb_open(s->loop, &w, &b->wh, &b->err);
         if (b->rc < 0) {
             duck_instance_unref(b->instance);

@@ -10,6 +10,7 @@ struct sandbox_conf {
                         absolute; emptied at the start */
     const char *generation_root; /* absolute; NULL or "": nothing is built or bound here */
     uint64_t memory_bytes;       /* for all instances together; 0: half of the machine's */
+    uint64_t resident_bytes;     /* wh_duckdb.h, of each package */
     uint64_t spill_bytes;        /* an instance's temporary files */
     unsigned threads;            /* statements at once, and DuckDB's own; 0: the number of cores */
     struct ms idle;              /* closed after this without use; 0: 5 min */

@@ -271,6 +271,7 @@ int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh
     p->root = xstrdup(s->root);
     p->dataset = xstrdup(s->dataset);
     p->installation = s->installation;
+    p->resident_bytes = s->resident_bytes;
     must(pthread_mutex_init(&p->lock, NULL) == 0 && pthread_cond_init(&p->even, NULL) == 0);
     *out = handle_of(l, p);
     return 0;

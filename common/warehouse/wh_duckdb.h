@@ -15,6 +15,8 @@ struct wh_duckdb_settings {
     const char *root;               /* generation root, absolute; NULL: builds are refused */
     const char *dataset;            /* the package's folder in it */
     struct uuid installation;
+    uint64_t resident_bytes; /* small results up to so many bytes of files are read into memory when
+                                they are bound; 0: none */
 };
 /* ERR_CONF: root or dataset that no file name can be made of. */
 int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh **out,

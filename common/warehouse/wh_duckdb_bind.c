@@ -77,36 +77,94 @@ static void add_select(struct buf *sql, const struct generation_ref *ref,
     buf_add_str(sql, "], hive_partitioning = false)");
 }
 
-static int bind_one(struct duck_op *o, struct duck_conn *conn, const struct wh_duckdb_binding *b,
-                    struct duck_bound *bound, struct err *e)
+/* Reading a small file costs more than the query does: such results are kept in memory, in a schema
+ * of their own, by the generation's id. */
+enum { RESIDENT_ROWS = 200000, RESIDENT_SHARE = 4 };
+
+static bool becomes_resident(const struct duck_op *o, const struct duck_bound *bound,
+                             const struct generation_manifest *m)
 {
-    struct generation_ref ref;
-    struct generation_manifest m;
+    uint64_t most = o->package->resident_bytes, used = 0;
+    for (size_t i = 0; i < bound->n; i++) {
+        used += bound->items[i].is_resident ? bound->items[i].bytes : 0;
+    }
+    return m->rows <= RESIDENT_ROWS && m->bytes <= most / RESIDENT_SHARE && used + m->bytes <= most;
+}
+
+static const struct duck_bound_item *resident_in(const struct duck_bound *b, const char *generation)
+{
+    for (size_t i = 0; b && i < b->n; i++) {
+        if (b->items[i].is_resident && strcmp(b->items[i].generation, generation) == 0) {
+            return &b->items[i];
+        }
+    }
+    return NULL;
+}
+
+static int read_in(struct duck_op *o, struct duck_conn *conn, const struct generation_ref *ref,
+                   const struct generation_manifest *m, struct err *e)
+{
+    auto_buf struct buf sql = {0};
+    buf_add_str(&sql, "CREATE OR REPLACE TABLE kiln.");
+    duck_quote_name(&sql, m->id);
+    buf_add_str(&sql, " AS ");
+    add_select(&sql, ref, m, &o->scratch);
+    return duck_exec(conn, buf_str(&sql), e);
+}
+
+static int read_manifest(struct duck_op *o, const struct wh_duckdb_binding *b,
+                         struct generation_ref *ref, struct generation_manifest *m, struct err *e)
+{
     const struct wh_table t = {.name = {"", b->name}, .generation = b->generation};
-    int rc = duck_ref_of(o, &t, &ref, e);
+    int rc = duck_ref_of(o, &t, ref, e);
     if (rc == 0) {
-        rc = generation_read(&o->scratch, &ref, &m, e);
+        rc = generation_read(&o->scratch, ref, m, e);
     }
     if (rc == 0) {
-        rc = generation_verify(&ref, &m, GENERATION_SIZES, e);
+        rc = generation_verify(ref, m, GENERATION_SIZES, e);
     }
     if (rc < 0) {
         (void)err_wrap(e, "connection '%s': %s cannot be bound", o->package->name, b->name);
         return rc == ERR_NOT_FOUND ? e->code = ERR_WH_MISSING : rc;
     }
+    return 0;
+}
+
+static int bind_one(struct duck_op *o, struct duck_conn *conn, const struct wh_duckdb_binding *b,
+                    const struct duck_bound *old, struct duck_bound *bound, struct err *e)
+{
+    struct generation_ref ref;
+    struct generation_manifest m;
+    int rc = read_manifest(o, b, &ref, &m, e);
+    if (rc < 0) {
+        return rc;
+    }
+    bool resident = becomes_resident(o, bound, &m);
+    if (resident && !resident_in(old, m.id)) {
+        rc = read_in(o, conn, &ref, &m, e);
+    }
     auto_buf struct buf sql = {0};
     buf_add_str(&sql, "CREATE OR REPLACE VIEW main.");
     duck_quote_name(&sql, b->name);
     buf_add_str(&sql, " AS ");
-    add_select(&sql, &ref, &m, &o->scratch);
-    rc = duck_exec(conn, buf_str(&sql), e);
+    if (resident) {
+        buf_add_str(&sql, "SELECT * FROM kiln.");
+        duck_quote_name(&sql, m.id);
+    } else {
+        add_select(&sql, &ref, &m, &o->scratch);
+    }
+    rc = rc < 0 ? rc : duck_exec(conn, buf_str(&sql), e);
     struct arena *a = &bound->arena;
-    bound->items[bound->n++] = (struct duck_bound_item){.name = arena_strdup(a, b->name),
-                                                        .generation = arena_strdup(a, m.id),
-                                                        .build_id = arena_strdup(a, b->build_id),
-                                                        .token = m.token,
-                                                        .rows = m.rows,
-                                                        .data_as_of_us = m.data_as_of_us};
+    bound->items[bound->n++] =
+        (struct duck_bound_item){.name = arena_strdup(a, b->name),
+                                 .generation = arena_strdup(a, m.id),
+                                 .build_id = arena_strdup(a, b->build_id),
+                                 .manifest = generation_file_path(a, &ref, "manifest.json"),
+                                 .token = m.token,
+                                 .rows = m.rows,
+                                 .bytes = m.bytes,
+                                 .data_as_of_us = m.data_as_of_us,
+                                 .is_resident = resident};
     return rc;
 }
 
@@ -119,6 +177,15 @@ static int unbind_others(struct duck_conn *conn, const struct duck_bound *old,
             auto_buf struct buf sql = {0};
             buf_add_str(&sql, "DROP VIEW IF EXISTS main.");
             duck_quote_name(&sql, old->items[i].name);
+            rc = duck_exec(conn, buf_str(&sql), e);
+        }
+    }
+    for (size_t i = 0; old && i < old->n && rc == 0; i++) {
+        const struct duck_bound_item *x = &old->items[i];
+        if (x->is_resident && !resident_in(bound, x->generation)) {
+            auto_buf struct buf sql = {0};
+            buf_add_str(&sql, "DROP TABLE IF EXISTS kiln.");
+            duck_quote_name(&sql, x->generation);
             rc = duck_exec(conn, buf_str(&sql), e);
         }
     }
@@ -145,8 +212,11 @@ static int swap(struct duck_op *o, struct duck_conn *conn, const struct duck_bou
                 struct duck_bound *bound, struct err *e)
 {
     int rc = duck_exec(conn, "BEGIN", e);
+    if (rc == 0 && o->package->resident_bytes) {
+        rc = duck_exec(conn, "CREATE SCHEMA IF NOT EXISTS kiln", e);
+    }
     for (size_t i = 0; i < o->n && rc == 0; i++) {
-        rc = bind_one(o, conn, &o->bindings[i], bound, e);
+        rc = bind_one(o, conn, &o->bindings[i], old, bound, e);
     }
     if (rc == 0) {
         rc = unbind_others(conn, old, bound, e);

@@ -13,8 +13,10 @@ struct duck_bound {
     struct arena arena;
     struct duck_bound_item {
         const char *name, *generation, *build_id;
-        uint64_t token, rows;
+        const char *manifest; /* path: while it is there, the result is */
+        uint64_t token, rows, bytes;
         int64_t data_as_of_us;
+        bool is_resident;
     } * items;
     size_t n;
 };
@@ -26,6 +28,7 @@ struct duck_package {
     struct duck_instance *instance;
     char *root, *dataset; /* NULL: none */
     struct uuid installation;
+    uint64_t resident_bytes;
     pthread_mutex_t lock;
     pthread_cond_t even;
     uint64_t sequence; /* odd while a swap of views commits */

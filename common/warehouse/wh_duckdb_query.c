@@ -3,6 +3,8 @@
 #include "common/duck/duck_type.h"
 #include "common/warehouse/wh_duckdb_internal.h"
 
+#include <unistd.h>
+
 /* ---- on the thread ---- */
 
 /* Waits until no swap is under way. */
@@ -37,6 +39,11 @@ static int check_receipts(struct duck_op *o, const struct duck_bound *bound, str
         if (!b) {
             return err_set(e, ERR_WH_MISSING, "connection '%s': \"%s\" is not bound",
                            o->package->name, t->name.table);
+        }
+        if (access(b->manifest, F_OK) != 0) { /* what is in memory would not notice */
+            return err_set(e, ERR_WH_MISSING,
+                           "connection '%s': the files of \"%s\" are gone (generation %s)",
+                           o->package->name, t->name.table, b->generation);
         }
         if (strcmp(b->build_id, t->build_id) != 0) {
             return err_set(e, ERR_STORE_MOVED,

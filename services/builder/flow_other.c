@@ -54,8 +54,16 @@ static enum flow_next step_sweep(struct flow *f)
     static const char *const none[] = {NULL};
     bool keeps = j->job->n_keep_generations > 0;
     j->stage = "sweep";
-    j->sweep = (struct wh_sweep){.schemas = (const char *const *)j->job->schemas,
-                                 .n_schemas = j->job->n_schemas,
+    const char **schemas = arena_zalloc(&f->arena, (j->job->n_schemas + 1) * sizeof(*schemas));
+    size_t n = 0;
+    if (j->wh->ops->cls == WH_CLASS_BY_BINDING) { /* the package's folder of results */
+        schemas[n++] = sandbox_dataset(&f->arena, j->job->target->warehouse);
+    }
+    for (size_t i = 0; n == 0 && i < j->job->n_schemas; i++) {
+        schemas[i] = j->job->schemas[i];
+    }
+    j->sweep = (struct wh_sweep){.schemas = schemas,
+                                 .n_schemas = n ? n : j->job->n_schemas,
                                  .live = j->job->live_tokens,
                                  .n_live = j->job->n_live_tokens,
                                  .older_than_us = (int64_t)j->job->older_than_us,

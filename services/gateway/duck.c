@@ -1,6 +1,9 @@
 /* Packages' own DuckDB in a gateway: the process's sandboxes. */
 #include "services/gateway/boxes.h"
 
+/* Compressed, and of each package: small results are most results. */
+#define RESIDENT_BYTES (UINT64_C(16) << 20)
+
 int gw_duck_start(struct service *s, struct err *e)
 {
     struct gateway *g = service_state(s);
@@ -12,6 +15,7 @@ int gw_duck_start(struct service *s, struct err *e)
     const struct sandbox_conf c = {.package_store = set->package_store,
                                    .dir = dir,
                                    .generation_root = set->generation_root,
+                                   .resident_bytes = RESIDENT_BYTES,
                                    .memory_bytes = (uint64_t)set->duckdb_memory};
     return sandboxes_new(g->loop, &c, &g->sandboxes, e);
 }

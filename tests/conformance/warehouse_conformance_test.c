@@ -19,6 +19,13 @@ static void setup_sim(void)
 
 static void setup_duckdb(void)
 {
+    duck_resident = 0;
+    engine_start(ENGINE_DUCKDB);
+}
+
+static void setup_duckdb_resident(void)
+{
+    duck_resident = 1 << 20;
     engine_start(ENGINE_DUCKDB);
 }
 
@@ -611,6 +618,11 @@ static Suite *suite(void)
     add_tests(duckdb);
     add_by_binding_tests(duckdb);
     suite_add_tcase(s, duckdb);
+    TCase *resident = tcase_create("duckdb, small results in memory");
+    tcase_add_checked_fixture(resident, setup_duckdb_resident, engine_stop);
+    add_tests(resident);
+    add_by_binding_tests(resident);
+    suite_add_tcase(s, resident);
     add_carry_tests(s);
     add_postgres_tests(s);
     return s;

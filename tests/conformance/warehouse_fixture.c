@@ -20,6 +20,7 @@ char duck_root[64];
 struct wh_duckdb_binding duck_bindings[16];
 size_t n_duck_bindings;
 uint64_t duck_epoch;
+uint64_t duck_resident;
 
 static struct wh *duck_open(void)
 {
@@ -31,7 +32,8 @@ static struct wh *duck_open(void)
                                                          .instance = duck,
                                                          .root = duck_root,
                                                          .dataset = DUCK_DATASET,
-                                                         .installation = us},
+                                                         .installation = us,
+                                                         .resident_bytes = duck_resident},
                             &out, &e);
     ck_assert_msg(rc == 0, "%s", err_text(&e));
     return out;

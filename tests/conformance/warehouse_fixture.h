@@ -85,6 +85,7 @@ void sink_init(struct sink_told *s);
 extern struct wh_duckdb_binding duck_bindings[16];
 extern size_t n_duck_bindings;
 extern uint64_t duck_epoch;
+extern uint64_t duck_resident; /* small results are read into memory when they are bound */
 int duck_bind(struct run *r, uint64_t epoch);  /* duck_bindings, under an epoch */
 int duck_run(const char *text, struct err *e); /* from outside, on the instance itself */
 

@@ -168,19 +168,14 @@ static void on_drained(void *data)
 }
 
 /* Running jobs are stopped and reported, so that another builder takes them at once. No new ones
- * come in: the pull is called back before anything closes. */
+ * come in: what was asked for is called back before anything closes. */
 static void bus_part_close(struct service *s)
 {
     struct builder *b = self(s);
     b->draining = true;
     b->drained = on_drained;
     b->drained_data = s;
-    struct builder_pull *const pulls[] = {&b->jobs_pull, &b->asks_pull};
-    for (size_t i = 0; i < ARRAY_LEN(pulls); i++) {
-        if (pulls[i]->is_out) {
-            bus_call_cancel(&pulls[i]->call);
-        }
-    }
+    builder_leave(b);
     list_for_each (it, &b->jobs) {
         flow_job_stop(list_entry(it, struct flow_job, link), false);
     }

@@ -74,7 +74,7 @@ struct builder {
     struct ms renewed; /* when the planner last answered a renewal */
     struct bus_call hello_call, renew_call;
     /* One for jobs while a slot is free, one for questions: they have a slot of their own. */
-    struct builder_pull jobs_pull, asks_pull;
+    struct builder_pull jobs_pull, asks_pull, leave_pull; /* the last one: while it drains */
     Kiln__HelloReq hello_req;
     Kiln__RenewLeaseReq renew_req;
     Kiln__Progress *progress; /* of the renewal in flight */
@@ -90,6 +90,7 @@ struct builder {
 /* ---- pull.c: hello, pulling, renewing ---- */
 void builder_go(
     struct builder *b); /* does what is due: hello, then pull while there are free slots */
+void builder_leave(struct builder *b); /* it drains: nothing more is to be given to it */
 void builder_job_ended(struct builder *b, bool was_question);
 void builder_renew_due(struct loop_timer *t);
 void builder_see_token(struct builder *b, uint64_t claim);
@@ -134,7 +135,8 @@ struct flow_job {
     bool stop; /* the planner said cancel */
     bool lost; /* the planner said the lease is gone, or nobody answered for a lease term */
 };
-void flow_job_start(struct builder *b, const Kiln__Job *job);
+/* Until its on_end; NULL: not a job that this builder knows. */
+struct flow_job *flow_job_start(struct builder *b, const Kiln__Job *job);
 void job_trace(struct flow_job *j);                /* j->call belongs to the job's run */
 void flow_job_stop(struct flow_job *j, bool lost); /* ends its statement; idempotent */
 extern const struct flow_type flow_build_type, flow_resolve_type, flow_drop_type, flow_sweep_type,

@@ -195,13 +195,13 @@ static const struct flow_type *type_of(Kiln__JobKind kind)
     }
 }
 
-void flow_job_start(struct builder *b, const Kiln__Job *job)
+struct flow_job *flow_job_start(struct builder *b, const Kiln__Job *job)
 {
     const struct flow_type *type = type_of(job->kind);
     if (!type || !job->target) {
         log_error("job.unknown", "job=%llu kind=%d: left to its lease's end",
                   (unsigned long long)job->job, (int)job->kind);
-        return;
+        return NULL;
     }
     struct flow_job *j = xcalloc(1, sizeof(*j));
     j->b = b;
@@ -230,6 +230,7 @@ void flow_job_start(struct builder *b, const Kiln__Job *job)
     log_info("job.start", "job=%llu token=%llu kind=%d source=%s target=%s trace=%s",
              (unsigned long long)job->job, (unsigned long long)job->token, (int)job->kind,
              log_q(job->source_name), log_q(job->target->physical), log_id(j->trace));
+    return j;
 }
 
 void flow_job_stop(struct flow_job *j, bool lost)

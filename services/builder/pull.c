@@ -6,6 +6,7 @@
 #define RENEW_EVERY_MS 1000
 #define RETRY_MS 250
 #define HOLD_MS 10000
+#define LEAVE_MS 1000
 
 void builder_see_token(struct builder *b, uint64_t claim)
 {
@@ -76,7 +77,10 @@ static void on_pulled(struct bus_call *c)
         arena_init(&a);
         Kiln__PullJobRep *rep = bus_unpack(&kiln__pull_job_rep__descriptor, &a, c->reply, NULL);
         for (size_t i = 0; rep && i < rep->n_jobs; i++) {
-            flow_job_start(b, rep->jobs[i]);
+            struct flow_job *j = flow_job_start(b, rep->jobs[i]);
+            if (j && b->draining) {
+                flow_job_stop(j, false); /* back at once, for another builder */
+            }
         }
         if (rep && rep->lease_ms) {
             b->lease_ms = rep->lease_ms;
@@ -114,7 +118,41 @@ static void pull(struct builder *b, struct builder_pull *p, unsigned slots)
 
 static bool at_rest(const struct builder *b)
 {
-    return b->running + b->asking == 0 && !b->jobs_pull.is_out && !b->asks_pull.is_out;
+    return b->running + b->asking == 0 && !b->jobs_pull.is_out && !b->asks_pull.is_out &&
+           !b->leave_pull.is_out;
+}
+
+/* The planner has answered what was held, or does not answer at all. */
+static void on_left(struct bus_call *c)
+{
+    struct builder_pull *p = c->data;
+    struct builder *b = p->b;
+    p->is_out = false;
+    struct builder_pull *const pulls[] = {&b->jobs_pull, &b->asks_pull};
+    for (size_t i = 0; i < ARRAY_LEN(pulls) && c->rc; i++) {
+        if (pulls[i]->is_out) {
+            bus_call_cancel(&pulls[i]->call);
+        }
+    }
+    builder_go(b);
+}
+
+void builder_leave(struct builder *b)
+{
+    struct builder_pull *p = &b->leave_pull;
+    p->b = b;
+    p->is_out = true;
+    kiln__pull_job_req__init(&p->req);
+    p->req.leaving = true;
+    p->call = (struct bus_call){.kind = BUS_PULL_JOB,
+                                .request = &p->req.base,
+                                .timeout = MS(LEAVE_MS),
+                                .done = on_left,
+                                .data = p};
+    p->call.rc = bus_call_start(b->bus, &p->call);
+    if (p->call.rc) {
+        on_left(&p->call);
+    }
 }
 
 void builder_go(struct builder *b)

@@ -258,12 +258,15 @@ void held_pulls_fail(struct planner *p)
     }
 }
 
-/* The same builder asking again ends its older question: one held pull per builder is enough. */
-static void drop_older_pull(struct planner *p, const struct bus_request *r, bool for_asks)
+/* The same builder asking again ends its older question: one held pull of each kind is enough. One
+ * that leaves ends both. */
+static void drop_older_pull(struct planner *p, const struct bus_request *r,
+                            const Kiln__PullJobReq *q)
 {
+    bool for_asks = q->free_slots == 0;
     list_for_each (it, &p->held) {
         struct held_pull *h = list_entry(it, struct held_pull, link);
-        bool same = (h->q->free_slots == 0) == for_asks; /* one for jobs, one for questions */
+        bool same = q->leaving || (h->q->free_slots == 0) == for_asks;
         if (same && strcmp(h->r->instance, r->instance) == 0) {
             Kiln__PullJobRep rep = KILN__PULL_JOB_REP__INIT;
             coord_pull_over(p->coord, h->r->request_id);
@@ -279,7 +282,14 @@ static void pull(struct planner *p, struct bus_request *r)
     if (!q) {
         return;
     }
-    drop_older_pull(p, r, q->free_slots == 0);
+    drop_older_pull(p, r, q);
+    if (q->leaving) {
+        Kiln__PullJobRep rep = KILN__PULL_JOB_REP__INIT;
+        coord_builder_left(p->coord, r->instance);
+        coord_pull_over(p->coord, r->request_id);
+        bus_reply(r, &rep.base);
+        return;
+    }
     bool at_once = q->hold_ms == 0;
     if (pull_try(p, r, q, at_once)) {
         return;

@@ -84,3 +84,36 @@ def test_a_source_is_baked_bound_unbound_by_reload_reused_restarted_lost_rebuilt
     wait_for(lambda: not kept & set(kiln.generations()), 10, "the results are gone from the disk")
     assert kiln.materialize(package)["metadata"]["sourcesBuilt"] == 2
     answers(kiln, package, "baked")
+
+
+def test_without_a_builder_a_publish_says_what_is_missing_and_succeeds_once_there_is_one(kiln, name):
+    builder = kiln.procs["builder-1"]
+    assert builder.stop() == 0
+    kiln.write_package(name, {"shop.malloy": MODEL, "data/orders.csv": ORDERS})
+    refused = kiln.call("POST", "environments/test/packages", json={"name": name, "location": f"./packages/{name}"})
+    assert refused.status_code in (424, 503, 504) and "no_capable_builder" in refused.text, refused.text
+    builder.start()
+    kiln.wait_ready("builder-1")
+    publish(kiln, name, {"shop.malloy": MODEL, "data/orders.csv": ORDERS})
+    kiln.materialize(name)
+    answers(kiln, name, "baked")
+
+
+def test_a_changed_data_file_is_another_version_and_the_old_result_serves_until_a_forced_run(filed):
+    kiln, package = filed
+    kiln.materialize(package)
+    publish(kiln, package, {"shop.malloy": MODEL, "data/orders.csv": ORDERS + "2000,north,5\n"})
+    answers(kiln, package, "baked")  # the same logic: reused, as on any warehouse (decisions 1.2)
+    live = kiln.query(QUERY, package=package, headers={"Kiln-Mode": "live"})
+    assert [r["orders_n"] for r in live.rows] == [500, 501, 500, 500] and live.served == "live"
+    assert kiln.materialize(package, forceRefresh=True)["metadata"]["sourcesBuilt"] == 2
+    baked = kiln.query(QUERY, package=package)
+    assert baked.rows == live.rows and baked.served == "baked"
+
+
+def test_a_package_that_is_deleted_leaves_nothing_that_serves(filed):
+    kiln, package = filed
+    kiln.materialize(package)
+    kiln.json("DELETE", kiln.package_path(package))
+    for gateway in ("gateway-1", "gateway-2"):
+        wait_for(lambda g=gateway: kiln.post_query(QUERY, package=package, gateway=g).status_code == 404, 5, "it is forgotten")

@@ -321,7 +321,9 @@ static void make_receipt(struct query *q, struct decide_receipt *out)
                              .is_live_mode = q->ask.is_live,
                              .is_flagged = c->is_flagged,
                              .given_refused = c->given_refused};
-    decide_receipt_make(&q->view->facts, &d, q->p->epoch, a, out);
+    /* By binding, the rows may be of a newer set than the one it was compiled under. */
+    uint64_t epoch = c->n_hits > 0 && q->wq.epoch ? q->wq.epoch : q->p->epoch;
+    decide_receipt_make(&q->view->facts, &d, epoch, a, out);
 }
 
 static enum flow_next step_answer(struct flow *f)

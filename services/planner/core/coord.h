@@ -235,6 +235,8 @@ struct coord_lease {
  * gives the same leases. Another boot of the instance ends its old leases first. */
 size_t coord_pull(struct coord *c, struct coord_now now, const struct coord_builder *b,
                   size_t slots, struct coord_lease *out, struct coord_out *o);
+/* It drains: until it pulls again it does not count as one who could take work. */
+void coord_builder_left(struct coord *c, const char *instance);
 /* This pull was answered without work: a late copy of it, which nobody waits for any more, must not
  * be given any. */
 void coord_pull_over(struct coord *c, const uint8_t request_id[16]);

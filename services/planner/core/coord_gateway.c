@@ -267,6 +267,7 @@ bool builder_seen(struct turn *t, const char *instance, const struct uuid *boot,
     b->heard = t->now.mono;
     b->gone = false;
     if (reach) {
+        b->left = false;
         builder_reaches(t->c, b, reach);
     }
     end_other_boots(t, b);

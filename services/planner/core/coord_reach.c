@@ -59,7 +59,7 @@ void builder_reaches(struct coord *c, struct builder *b, const struct coord_reac
 
 static bool builder_live(const struct builder *b, struct ms mono)
 {
-    return ms_before(mono, ms_add(b->heard, MS(BUILDER_LIVE_MS)));
+    return !b->left && ms_before(mono, ms_add(b->heard, MS(BUILDER_LIVE_MS)));
 }
 
 size_t coord_live_builders(const struct coord *c, struct coord_now now)
@@ -69,6 +69,14 @@ size_t coord_live_builders(const struct coord *c, struct coord_now now)
         n += builder_live(list_entry(it, struct builder, link), now.mono);
     }
     return n;
+}
+
+void coord_builder_left(struct coord *c, const char *instance)
+{
+    list_for_each (it, &c->builders) {
+        struct builder *b = list_entry(it, struct builder, link);
+        b->left = b->left || strcmp(b->instance, instance) == 0;
+    }
 }
 
 static bool somebody_covers(const struct turn *t, const struct job *j)

@@ -165,6 +165,7 @@ struct builder {
     const char *instance;
     struct uuid boot;
     struct ms heard;
+    bool left;                /* it drains: as good as gone */
     bool gone;                /* not heard for long; what it reaches does not count */
     const char **connections; /* as in coord_reach; array owned, strings interned */
     size_t n_connections;

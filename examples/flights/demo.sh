@@ -102,6 +102,7 @@ start_warehouse() {
 
 load_data() {
     if [ -e "$dir/loaded" ]; then return 0; fi
+    say
     say "Loading three million flights into a PostgreSQL of the demo's own (once) ..."
     local began=$SECONDS
     "$here/load.sh" "$KILN_DEMO_PG" "$data" >"$dir/load.log" 2>&1 || fail "loading failed; see $dir/load.log"

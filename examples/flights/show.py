@@ -46,7 +46,7 @@ class Gateway:
             sys.exit(f"demo: the answer was not served {'live' if live else 'from the table'}: {answer['decision']}")
         return json.loads(answer["result"]), answer, headers
 
-    def median(self, package, live, times, at_most=5.0):
+    def median(self, package, live, times, at_most=2.0):
         """(median of so many answers in ms, how many): fewer than `times` when they take more than at_most seconds together."""
         took, end = [], time.monotonic() + at_most
         while len(took) < times and (not took or time.monotonic() < end):

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# make demo: a warehouse with three million flights, Kiln over it, one expensive question answered live and then from a table.
+# make demo: three million flights, one expensive question answered live and then from a table. Act 1 needs no warehouse: the package reads
+# its own files on DuckDB. Act 2 is the same on a PostgreSQL of the demo's own, published to the Kiln that runs.
 #   KILN_DEMO_ONCE=1   end after the show instead of serving on
+#   KILN_DEMO_ACTS=1   act 1 only
 #   KILN_DEMO_DIR      where the demo keeps its data (default: build/demo); remove it to begin anew
 #   KILN_DEMO_PORT     port of the gateway (default: 4000, or the next free one)
 set -euo pipefail
+export KILN_DEMO_BEGAN=$EPOCHREALTIME
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=$(cd "${KILN_BUILD:-$root/build}" && pwd)
 data=${KILN_DEMO_DATA:-$root/build/tools/data}
 pg_bin=/usr/lib/postgresql/15/bin
+acts=${KILN_DEMO_ACTS:-2}
 
 say() { printf '%s\n' "$*"; }
 fail() { printf 'demo: %s\n' "$*" >&2; exit 1; }
@@ -100,6 +104,7 @@ start_warehouse() {
 
 load_data() {
     if [ -e "$dir/loaded" ]; then return 0; fi
+    say
     say "Loading three million flights into a PostgreSQL of the demo's own (once) ..."
     local began=$SECONDS
     "$here/load.sh" "$KILN_DEMO_PG" "$data" >"$dir/load.log" 2>&1 || fail "loading failed; see $dir/load.log"
@@ -127,8 +132,9 @@ PY
 start_kiln() {
     port=${KILN_DEMO_PORT:-$(free_port)}
     [ -n "$port" ] || fail "no free port between 4000 and 9000; set KILN_DEMO_PORT"
+    "$here/lay_out.sh" "$dir" "$data"
     : >"$dir/kiln.out"
-    apart TERM "$build/bin/kiln" up --config "$here/publisher.config.json" --server_root "$dir" --port "$port" \
+    apart TERM "$build/bin/kiln" up --config "$dir/publisher.config.json" --server_root "$dir" --port "$port" \
         >"$dir/kiln.out" 2>"$dir/kiln.log" 9>&- &
     kiln_pid=$!
     local i
@@ -140,13 +146,22 @@ start_kiln() {
     fail "kiln up is not ready after a minute; see $dir/kiln.log"
 }
 
-start_warehouse
-load_data
-start_kiln
 # In the background and waited for: a signal that comes while bash waits for a foreground command can get lost.
-/usr/bin/python3 "$here/show.py" "$build/bin/kiln" "http://127.0.0.1:$port" &
-show_pid=$!
-wait "$show_pid" || exit
-show_pid=
+show() {
+    /usr/bin/python3 "$here/show.py" "$build/bin/kiln" "http://127.0.0.1:$port" "$1" &
+    show_pid=$!
+    wait "$show_pid" || exit
+    show_pid=
+}
+
+say "Starting Kiln; its state is kept in $dir ..."
+start_kiln
+show 1
+if [ "$acts" != 1 ]; then
+    start_warehouse
+    load_data
+    show 2
+fi
 if [ -n "${KILN_DEMO_ONCE:-}" ]; then exit 0; fi
+show hints
 wait "$kiln_pid" || fail "kiln up ended; see $dir/kiln.log"

@@ -1,4 +1,5 @@
-/* A worker's handles on packages' own DuckDB: kept while they are used, and a minute longer. */
+/* A worker's handles on packages' own DuckDB: kept while they are used, and a minute longer; less
+ * where instances themselves are kept for less. */
 #include "services/gateway/boxes.h"
 
 enum { IDLE_MS = 60000 };
@@ -169,7 +170,8 @@ bool gw_boxes_put(struct gw_worker *w, struct wh *wh)
     }
     must(h->users > 0);
     if (--h->users == 0) {
-        loop_timer_start(&h->idle, MS(IDLE_MS));
+        int64_t most = w->g->set->duckdb_idle_ms;
+        loop_timer_start(&h->idle, MS(most < IDLE_MS ? most : IDLE_MS));
     }
     return true;
 }

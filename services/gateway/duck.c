@@ -16,7 +16,8 @@ int gw_duck_start(struct service *s, struct err *e)
                                    .dir = dir,
                                    .generation_root = set->generation_root,
                                    .resident_bytes = RESIDENT_BYTES,
-                                   .memory_bytes = (uint64_t)set->duckdb_memory};
+                                   .memory_bytes = (uint64_t)set->duckdb_memory,
+                                   .idle = MS(set->duckdb_idle_ms)};
     return sandboxes_new(g->loop, &c, &g->sandboxes, e);
 }
 

@@ -92,7 +92,7 @@ def machine(load_before):
     build = first_line(build_dir() / "CMakeCache.txt", r"^CMAKE_BUILD_TYPE:\w+=(.*)$")
     memory = int(first_line("/proc/meminfo", r"^MemTotal:\s+(\d+)")) / 1024**2
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "?"
-    return (f"{os.cpu_count()} x {first_line('/proc/cpuinfo', r'^model name.*: (.*)$')}, {memory:.0f} GB, Linux {platform.release()}, PostgreSQL 15; "
+    return (f"{os.cpu_count()} x {first_line('/proc/cpuinfo', r'^model name.*: (.*)$')}, {memory:.0f} GB, Linux {platform.release()}, PostgreSQL 15, DuckDB 1.5.5; "
             f"build {build} of {commit}; load average {load_before[0]:.1f} before and {os.getloadavg()[0]:.1f} at the end. "
             "Clients, warehouse and Kiln share the machine.")
 

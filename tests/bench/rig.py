@@ -1,4 +1,4 @@
-"""What the bench runs against: a warehouse with the flights, kiln up over it, its log and its CPU time."""
+"""What the bench runs against: a warehouse with the flights, kiln up over it and over packages' own files, its log and its CPU time."""
 import contextlib
 import datetime
 import json
@@ -24,7 +24,7 @@ from trio import ENDS, WEBHOOK_SECRET, Trio, sign_standard  # noqa: E402,F401
 
 QUICK = bool(os.environ.get("KILN_BENCH_QUICK"))
 DATA = pathlib.Path(os.environ.get("KILN_DEMO_DATA", ROOT / "build/tools/data"))
-EXAMPLE = ROOT / "examples/flights/package"
+EXAMPLE = ROOT / "examples/flights/postgres/package"
 ENV = "bench"
 SOME = 1000 if QUICK else 100_000
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -112,10 +112,13 @@ def trivial_package(name, n, value=1, connection="pg"):
 
 def write_package(directory, files):
     shutil.rmtree(directory, ignore_errors=True)
-    for path, text in files.items():
+    for path, content in files.items():
         file = directory / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        if isinstance(content, pathlib.Path):
+            shutil.copy(content, file)
+        else:
+            file.write_text(content)
 
 
 # ---- kiln up ----
@@ -146,7 +149,7 @@ def log_events(text, event, **fields):
 class Kiln:
     """One kiln up. Its server root is kept until close, so that it can be started again on existing stores."""
 
-    def __init__(self, warehouse, packages):
+    def __init__(self, warehouse, packages, env=None):
         self.dir = short_dir("kt-bench-")
         self.dir.chmod(0o755)  # the private PostgreSQL runs as somebody else when we are root
         self.port, self.hook_port = free_port(), free_port()
@@ -160,7 +163,7 @@ class Kiln:
         self.session.trust_env = False
         self.proc = Proc("kiln", [binary("kiln"), "up", "--server_root", self.dir, "--config", self.config, "--port", self.port, "--webhook-port",
                                   self.hook_port, "--log-format", "json"],
-                         env={"KILN_WEBHOOK_SECRET": WEBHOOK_SECRET, "KILN_SECRET_KEY": None}, logs=self.dir, start=False)
+                         env={"KILN_WEBHOOK_SECRET": WEBHOOK_SECRET, "KILN_SECRET_KEY": None, **(env or {})}, logs=self.dir, start=False)
 
     def start(self):
         """Milliseconds until it says PUBLISHER_READY."""

@@ -9,7 +9,8 @@ fail() { printf 'bench: %s\n' "$*" >&2; exit 1; }
 
 [ -x "$build/bin/kiln" ] || fail "$build/bin/kiln is not there; run make build"
 command -v wrk >/dev/null || fail "wrk is not installed; run deploy/setup.sh bench"
-if [ -z "${KILN_BENCH_QUICK:-}${KILN_BENCH_PG:-}" ] && [ ! -e "${KILN_DEMO_DATA:-$root/build/tools/data}/flights-3m.parquet" ]; then
+[ -d "${KILN_PREFIX:-$root/build/tools}/python/duckdb" ] || fail "DuckDB for Python is not fetched; run deploy/setup.sh demo data"
+if [ -z "${KILN_BENCH_QUICK:-}" ] && [ ! -e "${KILN_DEMO_DATA:-$root/build/tools/data}/flights-3m.parquet" ]; then
     fail "the flights are not fetched; run deploy/setup.sh demo data"
 fi
 export KILN_BUILD=$build

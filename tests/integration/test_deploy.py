@@ -13,11 +13,12 @@ import pytest
 import requests
 import yaml
 
-from flights import FLIGHTS
+from flights import EXAMPLE, FLIGHTS, write_files
 from servers import ROOT, PgServer, Proc, RedisServer, binary, build_dir, free_port, short_dir, wait_for
 
 SECRETS = {"KILN_SECRET_KEY": "5e" * 32, "KILN_BUS_KEY": "b5" * 32, "KILN_WEBHOOK_SECRET": "whsec_" + "QUJD" * 8, "KILN_PG_PASSWORD": "test"}
 TRIO = ("planner", "builder-1", "builder-2", "gateway")
+SHARED = ("package_store", "generations")  # volumes that more than one service mounts
 
 
 def tools_dir():
@@ -38,7 +39,11 @@ class Composed:
                               text=True, check=False)
         assert done.returncode == 0, done.stderr
         self.services = yaml.safe_load(done.stdout)["services"]
+        mounts = [v.split(":") for v in self.services["planner"]["volumes"]]
+        self.config = next(m[0] for m in mounts if m[1] == "/config")
         self.dir = short_dir("kt-deploy-")
+        for shared in SHARED:
+            (self.dir / shared).mkdir()
         self.ports = {("postgres", "5432"): pg.port, ("redis", "6379"): redis.port}
         self.procs = {}
 
@@ -55,8 +60,10 @@ class Composed:
         names = "|".join(map(re.escape, self.services))
         text = re.sub(rf"(^|//|@)({names}):(\d+)", lambda m: f"{m[1]}127.0.0.1:{self.port(m[2], m[3])}", text)
         text = text.replace("/opt/kiln/bin/node", shutil.which("node")).replace("/opt/kiln/bin", str(build_dir() / "bin"))
+        for shared in SHARED:
+            text = text.replace(f"/var/lib/kiln/{shared}", str(self.dir / shared))
         text = text.replace("/var/lib/kiln", str(self.dir / service))
-        return re.sub(r"^/config\b", str(ROOT / "examples/flights"), text)
+        return re.sub(r"^/config\b", self.config, text)
 
     def start(self, name):
         service = self.services[name]
@@ -113,17 +120,18 @@ def test_every_service_is_healthy_by_its_own_check(composed):
     assert all(composed.is_healthy(name) for name in TRIO)
 
 
-def ask(composed, live=False):
-    r = requests.post(composed.url("/api/v0/environments/demo/packages/flights/models/marts.malloy/query"),
+def ask(composed, package="flights_pg", live=False):
+    r = requests.post(composed.url(f"/api/v0/environments/demo/packages/{package}/models/marts.malloy/query"),
                       json={"query": "run: route_month -> by_month", "compactJson": True},
                       headers={"Kiln-Mode": "live"} if live else {}, timeout=30)
     assert r.status_code == 200, r.text
     return r
 
 
-def test_a_query_is_answered_live_and_then_from_the_table_that_a_builder_built(composed):
-    live = ask(composed)
-    runs = composed.url("/api/v0/environments/demo/packages/flights/materializations")
+def built_and_asked(composed, package):
+    """A run of the package, between a live and a baked answer, which are equal."""
+    live = ask(composed, package)
+    runs = composed.url(f"/api/v0/environments/demo/packages/{package}/materializations")
     made = requests.post(runs, json={}, timeout=30)
     assert made.status_code == 201, made.text
 
@@ -133,15 +141,30 @@ def test_a_query_is_answered_live_and_then_from_the_table_that_a_builder_built(c
 
     run = wait_for(ended, 60, "the run has ended")
     assert run["status"] == "MANIFEST_FILE_READY", run
-    baked = ask(composed)
+    baked = ask(composed, package)
     assert (live.headers["Kiln-Served"], baked.headers["Kiln-Served"]) == ("live", "baked")
     assert json.loads(baked.json()["result"]) == json.loads(live.json()["result"])
+    return json.loads(baked.json()["result"])
 
 
-def test_a_gateway_that_starts_again_serves_from_the_table(composed):
+def test_a_query_is_answered_live_and_then_from_the_table_that_a_builder_built(composed):
+    assert built_and_asked(composed, "flights_pg")
+
+
+def test_a_package_with_its_own_files_is_built_and_served_over_the_shared_volumes(composed, tmp_path):
+    shutil.copytree(EXAMPLE / "package", tmp_path / "package")
+    write_files(tmp_path / "package")
+    archive = shutil.make_archive(str(tmp_path / "flights"), "gztar", tmp_path / "package")
+    done = subprocess.run([binary("kiln"), "publish", "demo", "flights", "--archive", archive, "--url", composed.url()], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert built_and_asked(composed, "flights") == json.loads(ask(composed, "flights_pg", live=True).json()["result"]), "the same rows as PostgreSQL's"
+
+
+def test_a_gateway_that_starts_again_serves_from_the_tables(composed):
     composed.procs["gateway"].kill9()
     composed.start("gateway")
-    assert ask(composed).headers["Kiln-Served"] == "baked"
+    assert [ask(composed, p).headers["Kiln-Served"] for p in ("flights_pg", "flights")] == ["baked", "baked"]
 
 
 def test_containers_run_as_nobody_special_and_publish_on_loopback_only(composed):

@@ -11,7 +11,7 @@ from flights import FLIGHTS
 from servers import ROOT, PgServer, Proc, binary, descendants, free_port, process_gone, short_dir, wait_for
 
 QUERY = {"query": "run: route_month -> { aggregate: flights_flown }", "compactJson": True}
-MODEL = "api/v0/environments/demo/packages/flights/models/marts.malloy/query"
+MODEL = "api/v0/environments/demo/packages/flights_pg/models/marts.malloy/query"
 
 
 @pytest.fixture(name="warehouse", scope="module")
@@ -28,7 +28,7 @@ class Up:
         self.root = root or short_dir("kt-up-")
         self.root.chmod(0o755)  # the unprivileged user of the private PostgreSQL walks through it
         self.port = port or free_port()
-        self.proc = Proc("kiln-up", [binary("kiln"), "up", "--server_root", self.root, "--config", ROOT / "examples/flights/publisher.config.json",
+        self.proc = Proc("kiln-up", [binary("kiln"), "up", "--server_root", self.root, "--config", ROOT / "examples/flights/postgres/publisher.config.json",
                                      "--port", self.port, "--webhook-port", free_port()],
                          env={"KILN_DEMO_PG": warehouse.url()}, death_signal=signal.SIGTERM)
 
@@ -52,7 +52,7 @@ def test_it_serves_builds_and_is_gone_within_five_seconds_and_serves_again(wareh
         answer = requests.post(up.url(MODEL), json=QUERY, timeout=60)
         assert answer.status_code == 200 and answer.headers["Kiln-Served"] == "live"
         assert json.loads(answer.json()["result"]) == [{"flights_flown": 2000}]
-        kiln = subprocess.run([binary("kiln"), "materialize", "demo", "flights", "--wait", "--json", "--url", f"http://127.0.0.1:{up.port}"],
+        kiln = subprocess.run([binary("kiln"), "materialize", "demo", "flights_pg", "--wait", "--json", "--url", f"http://127.0.0.1:{up.port}"],
                               capture_output=True, text=True, timeout=120, check=False)
         assert kiln.returncode == 0, kiln.stderr
         assert requests.post(up.url(MODEL), json=QUERY, timeout=60).headers["Kiln-Served"] == "baked"

@@ -372,6 +372,16 @@ static uint64_t job_rows(const struct job *j)
     return rows;
 }
 
+static bool held_before(const struct run *r, size_t at)
+{
+    for (size_t i = 0; i < at; i++) {
+        if (r->held[i].target.target_id == r->held[at].target.target_id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 char *coord_run_progress(const struct coord *c, const char *run, struct arena *a)
 {
     const struct run *r = coord_find_run(c, run);
@@ -381,9 +391,13 @@ char *coord_run_progress(const struct coord *c, const char *run, struct arena *a
     uint64_t rows = 0;
     size_t open = 0;
     const char *alone = NULL;
+    size_t n_held = 0; /* tables: several sources may share one */
     for (size_t i = 0; i < r->n_held; i++) {
         const struct generation *g = generation_find(c, r->held[i].generation.id);
-        rows += g ? (uint64_t)g->g.rows : 0;
+        if (!held_before(r, i)) {
+            n_held++;
+            rows += g ? (uint64_t)g->g.rows : 0;
+        }
     }
     for (size_t i = 0; i < r->n_jobs; i++) {
         rows += job_rows(r->jobs[i]);
@@ -391,7 +405,7 @@ char *coord_run_progress(const struct coord *c, const char *run, struct arena *a
         alone = r->jobs[i]->nobody == NOBODY_TOLD ? r->jobs[i]->t.connection : alone;
     }
     json_t *v = json_object();
-    size_t targets = r->state == RUN_BINDING ? r->n_held : r->n_items;
+    size_t targets = r->state == RUN_BINDING ? n_held : r->n_items;
     json_set_int(v, "targets", (int64_t)targets);
     json_set_int(v, "done", (int64_t)(targets - open));
     json_set_int(v, "rows", (int64_t)rows);

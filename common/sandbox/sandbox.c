@@ -4,6 +4,7 @@
 #include "common/base/map.h"
 #include "common/log/log.h"
 #include "common/sandbox/sandbox_files.h"
+#include "common/service/metrics.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct sandboxes {
     struct duck_pool *pool;
     struct map boxes; /* "<digest>/<version>" -> struct sandbox */
     size_t n_closing;
+    struct metric *open;        /* instances */
     void (*closed)(void *data); /* while everything closes */
     void *closed_data;
 };
@@ -103,6 +105,7 @@ int sandboxes_new(struct loop *l, const struct sandbox_conf *c, struct sandboxes
         return rc;
     }
     s->pool = duck_pool_new(s->threads + 1, 1);
+    s->open = metric_gauge("kiln_duckdb_instances", "", "DuckDB instances that are open");
     *out = s;
     return 0;
 }
@@ -155,6 +158,7 @@ static void on_closed(void *data)
     struct sandbox *b = data;
     struct sandboxes *s = b->set;
     wh_free(b->wh);
+    metric_add(s->open, -1);
     box_free(b);
     s->n_closing--;
     settle(s);
@@ -242,6 +246,7 @@ static void on_open(struct offload_job *job)
                                              .installation = s->installation};
         b->rc = wh_duckdb_open(s->loop, &w, &b->wh, &b->err);
         duck_instance_unref(b->instance);
+        metric_add(s->open, b->rc == 0);
     }
     arena_reset(&b->arena);
     struct list waiting;

@@ -169,7 +169,7 @@ bool gw_boxes_put(struct gw_worker *w, struct wh *wh)
     }
     must(h->users > 0);
     if (--h->users == 0) {
-        loop_timer_start(&h->idle, MS(IDLE_MS));
+        loop_timer_start(&h->idle, ms_min(MS(IDLE_MS), MS(w->g->set->duckdb_idle_ms)));
     }
     return true;
 }

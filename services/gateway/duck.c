@@ -12,7 +12,8 @@ int gw_duck_start(struct service *s, struct err *e)
     const struct sandbox_conf c = {.package_store = set->package_store,
                                    .dir = dir,
                                    .generation_root = set->generation_root,
-                                   .memory_bytes = (uint64_t)set->duckdb_memory};
+                                   .memory_bytes = (uint64_t)set->duckdb_memory,
+                                   .idle = MS(set->duckdb_idle_ms)};
     return sandboxes_new(g->loop, &c, &g->sandboxes, e);
 }
 

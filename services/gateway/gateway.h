@@ -26,6 +26,7 @@ struct gw_settings { /* conf.c has the table */
     const char *state_dir;                       /* packages and last sets on disk */
     const char *package_store, *generation_root; /* "": no DuckDB here */
     int64_t duckdb_memory;                       /* bytes; 0: half of the machine's */
+    int64_t duckdb_idle_ms;
     const char *node, *compiler_bundle;
     int64_t compiler_children;
     const char *secret_key,

@@ -1,16 +1,17 @@
 """What people may write in models and queries reaches no file, no network and no setting outside their package, and writes nothing
-(decisions 2.1; issue, "Sandbox per package"). Three ways in: a model's SQL block (described by a builder when it is published), a model's
-table path, and the text of a query (described and run by the gateway)."""
+(decisions 2.1; issue, "Sandbox per package"). Ways in: a model's SQL block and its table paths (described by a builder when it is published,
+run by a gateway, built by a builder), and the text of a query, where raw SQL is not taken at all."""
 import json
 import socket
 
 import pytest
 
-from servers import PgServer
+from servers import PgServer, wait_for
 from trio import ENV, Trio
 from trio_fixtures import publish
 
 OWN, OTHER, OUTSIDE = "value of this package", "value of another package", "value outside of everything"
+ATTACK_DATA = "word\nof the attacking package\n"  # told by its size
 MODEL = """##! experimental.persistence
 source: own is duckdb.table('data/own.csv') extend { measure: n is count() }
 #@ persist name="kept"
@@ -38,7 +39,7 @@ class Trap:
 
 @pytest.fixture(scope="module")
 def kiln():
-    with Trio(gateway_env={"KILN_COMPILER_CHILDREN": "1", "KILN_DUCKDB_MEMORY": "256MB"}, builder_env={"KILN_DUCKDB_MEMORY": "256MB"}) as trio:
+    with Trio(gateway_env={"KILN_COMPILER_CHILDREN": "1", "KILN_DUCKDB_MEMORY": "1GB"}, builder_env={"KILN_DUCKDB_MEMORY": "1GB"}) as trio:
         (trio.dir / "outside.csv").write_text(f"word\n{OUTSIDE}\n")
         (trio.dir / "packages").mkdir(exist_ok=True)
         for package, word in (("mine", OWN), ("theirs", OTHER)):
@@ -91,7 +92,9 @@ STATEMENTS = [
 ]
 # These may answer, if what they answer is nothing of the machine's and nothing is written.
 FUNCTIONS = [
-    "SELECT getenv('KILN_SECRET_KEY') AS a", "SELECT * FROM duckdb_secrets()", "SELECT * FROM duckdb_settings()", "SELECT * FROM duckdb_databases()",
+    "SELECT content FROM (VALUES ('/etc/passwd')) v(p), read_text(v.p)", "SELECT content FROM read_text(getvariable('x'))",
+    "SELECT content FROM read_text((SELECT '/etc/' || 'passwd'))", "SELECT * FROM query_table('/etc/passwd')", "SELECT repeat('x', 1 << 40) AS a",
+    "SELECT range(1 << 40) AS a", "SELECT getenv('KILN_SECRET_KEY') AS a", "SELECT * FROM duckdb_secrets()", "SELECT * FROM duckdb_settings()", "SELECT * FROM duckdb_databases()",
     "SELECT * FROM glob('*')", "SELECT * FROM glob('**')", "SELECT * FROM glob('../*')", "SELECT * FROM glob('../**/*')", "SELECT * FROM glob('/*')", "SELECT * FROM glob('{dir}/**')",
     "SELECT * FROM enable_logging(storage = 'file', storage_path = '{dir}/log')", "SELECT * FROM enable_logging('QueryLog', storage = 'file', storage_path = 'log')",
     "SELECT * FROM enable_logging('QueryLog', storage = 'file', storage_config = {{'path': '{dir}/log'}})",
@@ -109,7 +112,7 @@ def tree(kiln):
     found = {}
     for part in ("gateway-1/duckdb", "builders", "generations", "packages.store", "packages"):
         for p in (kiln.dir / part).rglob("*"):
-            if p.is_file() and ".spill" not in str(p) and "attack" not in str(p) and p.name != ".kiln-root":
+            if p.is_file() and ".spill" not in str(p) and "attack" not in str(p) and p.name != ".kiln-root" and p.stat().st_size != len(ATTACK_DATA):
                 found[str(p)] = (p.stat().st_size, p.stat().st_mtime_ns)
     found.update({str(p): 0 for p in kiln.dir.iterdir()})
     return found
@@ -121,7 +124,7 @@ def nothing_happens(kiln):
     before, pids = tree(kiln), {n: p.pid for n, p in kiln.procs.items()}
     yield
     assert all(kiln.procs[n].alive and kiln.procs[n].pid == pid for n, pid in pids.items())
-    after = tree(kiln)
+    after = {k: v for k, v in tree(kiln).items() if "/generations/package-" not in k or k in before}
     assert after == before, {k: (before.get(k), after.get(k)) for k in before.keys() ^ after.keys() | {k for k in before if before[k] != after.get(k)}}
     assert not kiln.trap.caught()
     for package, word in (("mine", OWN), ("theirs", OTHER)):
@@ -141,14 +144,19 @@ def as_query(kiln, sql):
 
 
 def as_model(kiln, sql, package="attack"):
-    kiln.write_package(package, {"shop.malloy": f'source: x is duckdb.sql("""{sql}""")\n', "data/own.csv": "word\nx\n"})
+    kiln.write_package(package, {"shop.malloy": f'source: x is duckdb.sql("""{sql}""")\n', "data/own.csv": ATTACK_DATA})
     return kiln.call("POST", f"environments/{ENV}/packages", json={"name": package, "location": f"./packages/{package}"})
 
 
+def ran(kiln):
+    """The published block, run by the gateway."""
+    return kiln.post_query("run: x -> { select: * }", package="attack")
+
+
 def test_the_way_in_works_for_what_is_allowed(kiln):
-    r = as_query(kiln, "SELECT * FROM 'data/own.csv'")
-    assert r.status_code == 200 and OWN in r.text, r.text
     assert as_model(kiln, "SELECT * FROM 'data/own.csv'").status_code == 200
+    assert "of the attacking package" in ran(kiln).text
+    assert "raw SQL is not permitted" in as_query(kiln, "SELECT 1").text
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -159,11 +167,11 @@ def test_no_place_outside_is_read_by_a_query(kiln, reader):
         assert not [s for s in leaks(kiln, r.text) if s not in place], f"{what}: {r.text[:500]}"
 
 
-@pytest.mark.parametrize("reader", ["text", "csv", "from", "glob"])
+@pytest.mark.parametrize("reader", READERS)
 def test_no_place_outside_is_read_by_a_model(kiln, reader):
     for what, place in places(kiln).items():
         r = as_model(kiln, READERS[reader].format(place))
-        assert r.status_code in (400, 424), f"{what} {place}: {r.status_code} {r.text[:500]}"
+        assert r.status_code in (400, 422, 424, 501), f"{what} {place}: {r.status_code} {r.text[:500]}"
         assert not [s for s in leaks(kiln, r.text) if s not in place], f"{what}: {r.text[:500]}"
 
 
@@ -172,7 +180,7 @@ def test_no_place_outside_is_a_table(kiln):
         for path in (place, f"\\'{place}\\'", f"read_text(\\'{place}\\')", f"x\\'; COPY (SELECT 1) TO \\'{place}"):
             kiln.write_package("attack", {"shop.malloy": f"source: x is duckdb.table('{path}')\n"})
             r = kiln.call("POST", f"environments/{ENV}/packages", json={"name": "attack", "location": "./packages/attack"})
-            assert r.status_code in (400, 424), f"{what} {path}: {r.status_code} {r.text[:500]}"
+            assert r.status_code in (400, 422, 424), f"{what} {path}: {r.status_code} {r.text[:500]}"
             r = kiln.post_query(f"run: duckdb.table('{path}') -> {{ select: * }}", package="mine")
             assert r.status_code in (400, 403, 422), f"{what} {path}: {r.status_code} {r.text[:500]}"
 
@@ -183,17 +191,35 @@ def test_only_one_select_is_run(kiln, statement):
     r = as_query(kiln, sql)
     assert r.status_code in (400, 403, 422), f"{r.status_code} {r.text[:500]}"
     r = as_model(kiln, sql)
-    assert r.status_code in (400, 424), f"{r.status_code} {r.text[:500]}"
+    assert r.status_code in (400, 422, 424), f"{r.status_code} {r.text[:500]}"
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_tell_and_do_nothing(kiln, function):
     sql = function.format(dir=kiln.dir, port=kiln.trap.port)
-    for r in (as_query(kiln, sql), as_model(kiln, sql)):
-        assert r.status_code in (200, 400, 403, 422, 424), f"{r.status_code} {r.text[:500]}"
+    answers = [as_query(kiln, sql), as_model(kiln, sql)]
+    if answers[1].status_code == 200:
+        answers.append(ran(kiln))
+    for r in answers:
+        assert r.status_code in (200, 400, 403, 422, 424, 501), f"{r.status_code} {r.text[:500]}"
         told = r.json().get("result", "") if r.status_code == 200 else ""
         assert not leaks(kiln, r.text.replace(sql, "")), r.text[:1500]
         assert str(kiln.dir / "packages") not in told and "outside.csv" not in told, told[:1500]
+
+
+@pytest.mark.parametrize("sql", ["SELECT filename, word FROM read_csv('data/*.csv', filename = true)", "SELECT * FROM read_csv('data/own.csv', store_rejects = true)",
+                                 "SELECT 1 AS a, '); COPY (SELECT 1) TO ''new.csv''; --' AS b", "SELECT 1 AS a -- ) TO 'new.csv'"])
+def test_a_build_writes_its_generation_and_nothing_else(kiln, sql):
+    """Raw text goes into the COPY of a build: it stays within its brackets."""
+    kiln.write_package("attack", {"shop.malloy": f'##! experimental.persistence\n#@ persist name="built"\nsource: x is duckdb.sql("""{sql}""")\n', "data/own.csv": ATTACK_DATA})
+    assert kiln.json("POST", f"environments/{ENV}/packages", json={"name": "attack", "location": "./packages/attack"})
+    before = tree(kiln)
+    run = kiln.materialize("attack", forceRefresh=True)
+    (made,) = [e["materializedTableId"] for e in run["manifest"]["entries"].values()]
+    assert {p for p in tree(kiln).keys() - before.keys() if made not in p} == set()
+    assert kiln.query("run: x -> { select: * }", package="attack").served == "baked"
+    kiln.delete_run(run["id"], "attack", drop=True)
+    wait_for(lambda: made not in kiln.generations(), 10, "the result is gone again")
 
 
 @pytest.mark.parametrize("call", ["getenv!string('KILN_SECRET_KEY')", "current_setting!string('temp_directory')", "read_text!string('/etc/passwd')",
@@ -206,8 +232,9 @@ def test_functions_called_from_malloy_tell_nothing(kiln, call):
 def test_the_settings_stay_as_they_were_set(kiln):
     wanted = {"enable_external_access": "false", "lock_configuration": "true", "allow_community_extensions": "false", "autoload_known_extensions": "false",
               "autoinstall_known_extensions": "false", "allow_persistent_secrets": "false"}
-    r = as_query(kiln, "SELECT name, value FROM duckdb_settings() WHERE name IN (" + ", ".join(f"'{n}'" for n in wanted) + ")")
-    got = {row["name"]: row["value"].lower() for row in json.loads(r.json()["result"])}
+    sql = "SELECT name, value FROM duckdb_settings() WHERE name IN (" + ", ".join(f"'{n}'" for n in wanted) + ")"
+    assert as_model(kiln, sql).status_code == 200
+    got = {row["name"]: row["value"].lower() for row in json.loads(ran(kiln).json()["result"])}
     assert got == wanted
 
 

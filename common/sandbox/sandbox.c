@@ -44,6 +44,7 @@ struct sandbox {
     struct duck_instance *instance;
     int rc;
     struct err err;
+    struct err missing; /* a data file that is not here */
 };
 
 /* ---- the process's ---- */
@@ -220,7 +221,8 @@ static int open_instance(struct sandbox *b)
 static void open_offload(struct offload_job *job)
 {
     struct sandbox *b = job->data;
-    b->rc = sandbox_lay_out(b->set->package_store, b->dir, b->files, b->n_files, &b->err);
+    b->rc =
+        sandbox_lay_out(b->set->package_store, b->dir, b->files, b->n_files, &b->missing, &b->err);
     b->rc = b->rc < 0 ? b->rc : open_instance(b);
 }
 
@@ -243,7 +245,11 @@ static void on_open(struct offload_job *job)
                                              .instance = b->instance,
                                              .root = s->root,
                                              .dataset = dataset,
-                                             .installation = s->installation};
+                                             .installation = s->installation,
+                                             .fault = b->missing.code ? b->missing.text : NULL};
+        if (b->missing.code) {
+            log_warn("sandbox.incomplete", "error=%s", log_q(err_text(&b->missing)));
+        }
         b->rc = wh_duckdb_open(s->loop, &w, &b->wh, &b->err);
         duck_instance_unref(b->instance);
         metric_add(s->open, b->rc == 0);
@@ -338,7 +344,8 @@ void sandbox_put(struct sandbox *b)
     if (b->set->closed) {
         box_close(b);
     } else {
-        loop_timer_start(&b->idle, b->set->idle);
+        /* An incomplete one is soon tried again. */
+        loop_timer_start(&b->idle, b->missing.code ? MS(1000) : b->set->idle);
     }
 }
 

@@ -15,6 +15,8 @@ struct wh_duckdb_settings {
     const char *root;               /* generation root, absolute; NULL: builds are refused */
     const char *dataset;            /* the package's folder in it */
     struct uuid installation;
+    const char *fault; /* why a data file is not here, told when something misses it; NULL: all are
+                          here */
 };
 /* ERR_CONF: root or dataset that no file name can be made of. */
 int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh **out,

@@ -44,6 +44,10 @@ static int check_receipts(struct duck_op *o, const struct duck_bound *bound, str
                            "compiled against",
                            o->package->name, t->name.table);
         }
+        int rc = duck_bound_check(o->package, b, e);
+        if (rc < 0) {
+            return rc;
+        }
     }
     return 0;
 }
@@ -138,7 +142,9 @@ static void fill_receipts(struct duck_op *o)
         r->generation = arena_strdup(o->op->arena, b->generation);
         r->published = b->token;
         r->data_as_of_us = b->data_as_of_us;
-        r->ok = strcmp(b->build_id, r->build_id) == 0;
+        struct err ignored;
+        r->ok = strcmp(b->build_id, r->build_id) == 0 &&
+                (o->job.rc == 0 || duck_bound_check(o->package, b, &ignored) == 0);
     }
 }
 

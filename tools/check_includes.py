@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder may include itself and every folder to its left; folders in one set do not see each other.
 ORDER = [
     {"common/base"}, {"common/err"}, {"common/json", "common/toml"}, {"common/log"}, {"common/conf"}, {"common/flow"}, {"common/loop"},
-    {"common/bus", "common/pgc", "common/cache", "common/http", "common/httpc", "common/duck", "common/generation"}, {"common/compiler"}, {"common/warehouse"}, {"common/sandbox"}, {"common/service"},
+    {"common/bus", "common/pgc", "common/cache", "common/http", "common/httpc", "common/duck", "common/generation"}, {"common/compiler"}, {"common/warehouse"}, {"common/service"}, {"common/sandbox"},
     {"services/planner", "services/builder", "services/gateway", "services/kiln"},
 ]
 LEVEL = {folder: i for i, group in enumerate(ORDER) for folder in group}

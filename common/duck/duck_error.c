@@ -74,12 +74,20 @@ static duckdb_error_type type_of(const char *text)
     return DUCKDB_ERROR_INVALID;
 }
 
-/* What stands before the excerpt of the statement and the hints to somebody at a prompt; on one
- * line. */
+/* Without the excerpt of the statement and without advice that nobody can follow here, on one line.
+ */
 static void one_line(struct buf *out, const char *text)
 {
-    const char *gap = strstr(text, "\n\n");
-    size_t len = gap && gap > text ? (size_t)(gap - text) : strlen(text);
+    static const char *const ends[] = {
+        "\n\nLINE ", "\nPossible solutions:", "\nPlease try installing and loading"};
+    size_t len = strlen(text);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        const char *end = strstr(text, ends[i]);
+        len = end && (size_t)(end - text) < len ? (size_t)(end - text) : len;
+    }
+    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == ' ')) {
+        len--;
+    }
     for (size_t i = 0; i < len; i++) {
         bool is_end = text[i] == '\n' || text[i] == '\r';
         if (!is_end) {
@@ -101,6 +109,9 @@ int duck_error(struct duck_instance *i, duckdb_error_type type, const char *text
     }
     auto_buf struct buf line = {0};
     one_line(&line, text);
+    if (type == DUCKDB_ERROR_OUT_OF_MEMORY) {
+        buf_add_str(&line, "; give DuckDB more memory here (duckdb_memory), or ask for less");
+    }
     return err_set(e, code_of(type, text), "%s: %s", i->what, buf_str(&line));
 }
 

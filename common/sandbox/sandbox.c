@@ -4,6 +4,7 @@
 #include "common/base/map.h"
 #include "common/log/log.h"
 #include "common/sandbox/sandbox_files.h"
+#include "common/service/metrics.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ struct sandboxes {
     struct map boxes; /* "<digest>/<version>" -> struct sandbox */
     uint64_t opened;  /* so many so far: a directory is never used twice */
     size_t n_closing;
+    struct metric *open;        /* instances */
     void (*closed)(void *data); /* while everything closes */
     void *closed_data;
 };
@@ -43,6 +45,7 @@ struct sandbox {
     struct duck_instance *instance;
     int rc;
     struct err err;
+    struct err missing; /* a data file that is not here */
 };
 
 /* ---- the process's ---- */
@@ -105,6 +108,7 @@ int sandboxes_new(struct loop *l, const struct sandbox_conf *c, struct sandboxes
         return rc;
     }
     s->pool = duck_pool_new(s->threads + 1, 1);
+    s->open = metric_gauge("kiln_duckdb_instances", "", "DuckDB instances that are open");
     *out = s;
     return 0;
 }
@@ -161,6 +165,7 @@ static void on_removed(struct offload_job *job)
 {
     struct sandbox *b = job->data;
     struct sandboxes *s = b->set;
+    metric_add(s->open, -1);
     if (b->rc < 0) {
         log_warn("sandbox.left", "error=%s", log_q(err_text(&b->err)));
     }
@@ -243,7 +248,8 @@ static int open_instance(struct sandbox *b)
 static void open_offload(struct offload_job *job)
 {
     struct sandbox *b = job->data;
-    b->rc = sandbox_lay_out(b->set->package_store, b->dir, b->files, b->n_files, &b->err);
+    b->rc =
+        sandbox_lay_out(b->set->package_store, b->dir, b->files, b->n_files, &b->missing, &b->err);
     b->rc = b->rc < 0 ? b->rc : open_instance(b);
 }
 
@@ -267,11 +273,16 @@ static void on_open(struct offload_job *job)
                                              .root = s->root,
                                              .dataset = dataset,
                                              .installation = s->installation,
-                                             .resident_bytes = s->resident_bytes};
+                                             .resident_bytes = s->resident_bytes,
+                                             .fault = b->missing.code ? b->missing.text : NULL};
+        if (b->missing.code) {
+            log_warn("sandbox.incomplete", "error=%s", log_q(err_text(&b->missing)));
+        }
         b->rc = wh_duckdb_open(s->loop, &w, &b->wh, &b->err);
         if (b->rc < 0) {
             duck_instance_unref(b->instance);
         }
+        metric_add(s->open, b->rc == 0);
     }
     arena_reset(&b->arena);
     struct list waiting;
@@ -364,7 +375,8 @@ void sandbox_put(struct sandbox *b)
     if (b->set->closed) {
         box_close(b);
     } else {
-        loop_timer_start(&b->idle, b->set->idle);
+        /* An incomplete one is soon tried again. */
+        loop_timer_start(&b->idle, b->missing.code ? MS(1000) : b->set->idle);
     }
 }
 

@@ -100,6 +100,9 @@ static int make_parents(char *path, struct err *e)
 static int place(struct arena *a, const char *package_store, const char *dir,
                  const struct sandbox_file *f, struct err *e)
 {
+    if (access(arena_printf(a, "%s/%s", dir, f->path), F_OK) == 0) {
+        return 0;
+    }
     const char *from = store_path(a, package_store, &f->sha256);
     char *to = arena_printf(a, "%s/%s", dir, f->path);
     struct stat st;
@@ -124,19 +127,28 @@ static int place(struct arena *a, const char *package_store, const char *dir,
 }
 
 int sandbox_lay_out(const char *package_store, const char *dir, const struct sandbox_file *files,
-                    size_t n, struct err *e)
+                    size_t n, struct err *missing, struct err *e)
 {
     struct arena a;
     arena_init(&a);
     char *fresh = arena_printf(&a, "%s.new", dir);
-    int rc = access(dir, F_OK) == 0 ? 1 : sandbox_remove(fresh, e);
-    if (rc == 0 && mkdir(fresh, 0755) != 0) {
+    bool is_there = access(dir, F_OK) == 0;
+    int rc = is_there ? 0 : sandbox_remove(fresh, e);
+    if (rc == 0 && !is_there && mkdir(fresh, 0755) != 0) {
         rc = io_fault(e, "make", fresh);
     }
+    struct err why;
+    err_clear(missing);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = place(&a, package_store, fresh, &files[i], e);
+        rc = place(&a, package_store, is_there ? dir : fresh, &files[i], &why);
+        if (rc == ERR_CONF) {
+            *missing = why;
+            rc = 0;
+        } else if (rc < 0) {
+            *e = why;
+        }
     }
-    if (rc == 0 && rename(fresh, dir) != 0) {
+    if (rc == 0 && !is_there && rename(fresh, dir) != 0) {
         rc = io_fault(e, "make", dir);
     }
     if (rc < 0) {

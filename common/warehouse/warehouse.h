@@ -107,7 +107,7 @@ struct wh_publish {
     bool take_over; /* a foreign ordinary table may be replaced (decisions 7.2) */
 };
 struct wh_sweep {
-    const char *const *schemas; /* where to look */
+    const char *const *schemas; /* where to look; by binding: none means everywhere */
     size_t n_schemas;
     const uint64_t *live; /* tokens of live attempts */
     size_t n_live;

@@ -34,6 +34,12 @@ const uint64_t *duck_op_tokens(struct duck_op *o, const uint64_t *tokens, size_t
     return n > 0 ? arena_dup(&o->scratch, tokens, n * sizeof(*tokens)) : NULL;
 }
 
+int duck_tell_fault(const struct duck_package *p, int rc, struct err *e)
+{
+    bool misses_file = strstr(e->text, "No files found that match") != NULL;
+    return p->fault && misses_file ? err_set(e, ERR_CONF, "%s", p->fault) : rc;
+}
+
 static void tell_closed(struct wh_duck *h)
 {
     if (h->closing && h->ops == 0) {
@@ -46,6 +52,9 @@ static void on_done(struct duck_job *job)
     struct duck_op *o = duck_op_of(job);
     struct wh_op *op = o->op;
     struct wh_duck *h = o->wh;
+    if (job->rc < 0) {
+        job->rc = duck_tell_fault(o->package, job->rc, &job->err);
+    }
     if (o->before_done) {
         o->before_done(o);
     }
@@ -172,6 +181,7 @@ static void package_unref(struct duck_package *p)
     pthread_cond_destroy(&p->even);
     pthread_mutex_destroy(&p->lock);
     free(p->name);
+    free(p->fault);
     free(p->root);
     free(p->dataset);
     free(p);
@@ -272,6 +282,7 @@ int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh
     p->dataset = xstrdup(s->dataset);
     p->installation = s->installation;
     p->resident_bytes = s->resident_bytes;
+    p->fault = xstrdup(s->fault);
     must(pthread_mutex_init(&p->lock, NULL) == 0 && pthread_cond_init(&p->even, NULL) == 0);
     *out = handle_of(l, p);
     return 0;

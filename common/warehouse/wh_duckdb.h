@@ -17,6 +17,8 @@ struct wh_duckdb_settings {
     struct uuid installation;
     uint64_t resident_bytes; /* small results up to so many bytes of files are read into memory when
                                 they are bound; 0: none */
+    const char *fault; /* why a data file is not here, told when something misses it; NULL: all are
+                          here */
 };
 /* ERR_CONF: root or dataset that no file name can be made of. */
 int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh **out,

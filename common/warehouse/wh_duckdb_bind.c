@@ -1,6 +1,9 @@
 /* The author's names as views over generations, all of them swapped in one transaction. */
 #include "common/warehouse/wh_duckdb_internal.h"
 
+#include <errno.h>
+#include <sys/stat.h>
+
 /* ---- the bindings in force ---- */
 
 struct duck_bound *duck_bound_get(struct duck_package *p)
@@ -30,6 +33,38 @@ const struct duck_bound_item *duck_bound_find(const struct duck_bound *b, const 
         }
     }
     return NULL;
+}
+
+static int read_file(struct duck_bound_file *f)
+{
+    struct stat st;
+    if (stat(f->path, &st) < 0) {
+        return -1;
+    }
+    f->inode = st.st_ino;
+    f->bytes = st.st_size;
+    f->changed_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+    return 0;
+}
+
+int duck_bound_check(const struct duck_package *p, const struct duck_bound_item *item,
+                     struct err *e)
+{
+    for (size_t i = 0; i < item->n_files; i++) {
+        const struct duck_bound_file *was = &item->files[i];
+        struct duck_bound_file is = {.path = was->path};
+        if (read_file(&is) < 0) {
+            return err_set(e, ERR_WH_MISSING, "connection '%s': \"%s\": cannot read '%s': %s",
+                           p->name, item->name, was->path, strerror(errno));
+        }
+        if (is.inode != was->inode || is.bytes != was->bytes || is.changed_ns != was->changed_ns) {
+            return err_set(e, ERR_WH_MISSING,
+                           "connection '%s': \"%s\": '%s' was changed by someone else; materialize "
+                           "the package again",
+                           p->name, item->name, was->path);
+        }
+    }
+    return 0;
 }
 
 uint64_t wh_duckdb_epoch(const struct wh *wh)
@@ -75,6 +110,20 @@ static void add_select(struct buf *sql, const struct generation_ref *ref,
     }
     /* A folder key=value above a file replaces a column of that name otherwise. */
     buf_add_str(sql, "], hive_partitioning = false)");
+}
+
+static int bind_files(struct duck_bound *b, struct duck_bound_item *item,
+                      const struct generation_ref *ref, const struct generation_manifest *m)
+{
+    item->files = arena_zalloc(&b->arena, (m->n_files + 1) * sizeof(*item->files));
+    for (size_t i = 0; i < m->n_files; i++) {
+        item->files[i].path = generation_file_path(&b->arena, ref, m->files[i].name);
+        if (read_file(&item->files[i]) < 0) {
+            return ERR_NOT_FOUND;
+        }
+        item->n_files++;
+    }
+    return 0;
 }
 
 /* Reading a small file costs more than the query does: such results are kept in memory, in a schema
@@ -155,16 +204,18 @@ static int bind_one(struct duck_op *o, struct duck_conn *conn, const struct wh_d
     }
     rc = rc < 0 ? rc : duck_exec(conn, buf_str(&sql), e);
     struct arena *a = &bound->arena;
-    bound->items[bound->n++] =
-        (struct duck_bound_item){.name = arena_strdup(a, b->name),
-                                 .generation = arena_strdup(a, m.id),
-                                 .build_id = arena_strdup(a, b->build_id),
-                                 .manifest = generation_file_path(a, &ref, "manifest.json"),
-                                 .token = m.token,
-                                 .rows = m.rows,
-                                 .bytes = m.bytes,
-                                 .data_as_of_us = m.data_as_of_us,
-                                 .is_resident = resident};
+    bound->items[bound->n++] = (struct duck_bound_item){.name = arena_strdup(a, b->name),
+                                                        .generation = arena_strdup(a, m.id),
+                                                        .build_id = arena_strdup(a, b->build_id),
+                                                        .token = m.token,
+                                                        .rows = m.rows,
+                                                        .bytes = m.bytes,
+                                                        .data_as_of_us = m.data_as_of_us,
+                                                        .is_resident = resident};
+    if (rc == 0 && bind_files(bound, &bound->items[bound->n - 1], &ref, &m) < 0) {
+        rc = err_set(e, ERR_WH_MISSING, "connection '%s': %s cannot be bound: a file of it is gone",
+                     o->package->name, b->name);
+    }
     return rc;
 }
 

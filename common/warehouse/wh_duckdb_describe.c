@@ -161,6 +161,7 @@ static int work_catalog_tables(struct duck_job *job, struct duck_conn *conn, str
             o->facts.schema_errors[i] = arena_printf(
                 &o->scratch, "\"%s\" is neither a table name nor a file name", o->paths[i]);
         } else if (duck_describe(o, conn, from, &o->facts.schemas[i], &cause) < 0) {
+            (void)duck_tell_fault(o->package, cause.code, &cause);
             o->facts.schemas[i].n = 0;
             o->facts.schema_errors[i] =
                 arena_printf(&o->scratch, "table '%s': %s", o->paths[i], cause.text);

@@ -113,9 +113,10 @@ static int work_sweep(struct duck_job *job, struct duck_conn *conn, struct err *
             "that stay",
             p->name);
     }
-    int rc = 0;
-    for (size_t i = 0; i < o->n && rc == 0; i++) {
-        int n = generation_sweep(p->root, o->paths[i], &o->record, e);
+    struct generation_names all = {o->paths, o->n};
+    int rc = o->n == 0 ? generation_datasets(&o->scratch, p->root, &all, e) : 0;
+    for (size_t i = 0; i < all.n && rc == 0; i++) {
+        int n = generation_sweep(p->root, all.items[i], &o->record, e);
         o->facts.rows += n > 0 ? (uint64_t)n : 0;
         rc = n < 0 ? n : duck_job_stopped(job, e);
     }

@@ -6,6 +6,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* A data file as it was when it was bound. */
+struct duck_bound_file {
+    const char *path;
+    uint64_t inode;
+    int64_t bytes, changed_ns;
+};
 /* The bindings in force: immutable, counted by whoever reads them. */
 struct duck_bound {
     atomic_uint refs;
@@ -13,10 +19,11 @@ struct duck_bound {
     struct arena arena;
     struct duck_bound_item {
         const char *name, *generation, *build_id;
-        const char *manifest; /* path: while it is there, the result is */
         uint64_t token, rows, bytes;
         int64_t data_as_of_us;
         bool is_resident;
+        struct duck_bound_file *files;
+        size_t n_files;
     } * items;
     size_t n;
 };
@@ -29,6 +36,7 @@ struct duck_package {
     char *root, *dataset; /* NULL: none */
     struct uuid installation;
     uint64_t resident_bytes;
+    char *fault; /* NULL: all data files are here */
     pthread_mutex_t lock;
     pthread_cond_t even;
     uint64_t sequence; /* odd while a swap of views commits */
@@ -83,6 +91,9 @@ const char *duck_op_text(struct duck_op *o, const char *text); /* into the scrat
 struct wh_table *duck_op_tables(struct duck_op *o, const struct wh_table *t, size_t n);
 const uint64_t *duck_op_tokens(struct duck_op *o, const uint64_t *tokens, size_t n);
 
+/* DuckDB only says that there is no such file; if one could not be laid out, this says why. Returns
+ * the code. */
+int duck_tell_fault(const struct duck_package *p, int rc, struct err *e);
 /* Results out of the scratch into the caller's arena. */
 void duck_facts_copy(struct arena *a, const struct wh_facts *from, struct wh_facts *to);
 
@@ -95,6 +106,9 @@ int duck_ref_of(struct duck_op *o, const struct wh_table *t, struct generation_r
 
 struct duck_bound *duck_bound_get(struct duck_package *p); /* referenced */
 void duck_bound_unref(struct duck_bound *b);
+/* Are the files still those that were bound? ERR_WH_MISSING: someone else took or changed one. */
+int duck_bound_check(const struct duck_package *p, const struct duck_bound_item *item,
+                     struct err *e) MUST_USE;
 const struct duck_bound_item *duck_bound_find(const struct duck_bound *b, const char *name);
 
 void duck_wh_describe(struct wh_op *op, const char *sql);

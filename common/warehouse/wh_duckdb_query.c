@@ -3,8 +3,6 @@
 #include "common/duck/duck_type.h"
 #include "common/warehouse/wh_duckdb_internal.h"
 
-#include <unistd.h>
-
 /* ---- on the thread ---- */
 
 /* Waits until no swap is under way. */
@@ -40,16 +38,15 @@ static int check_receipts(struct duck_op *o, const struct duck_bound *bound, str
             return err_set(e, ERR_WH_MISSING, "connection '%s': \"%s\" is not bound",
                            o->package->name, t->name.table);
         }
-        if (access(b->manifest, F_OK) != 0) { /* what is in memory would not notice */
-            return err_set(e, ERR_WH_MISSING,
-                           "connection '%s': the files of \"%s\" are gone (generation %s)",
-                           o->package->name, t->name.table, b->generation);
-        }
         if (strcmp(b->build_id, t->build_id) != 0) {
             return err_set(e, ERR_STORE_MOVED,
                            "connection '%s': \"%s\" no longer holds the result that the query was "
                            "compiled against",
                            o->package->name, t->name.table);
+        }
+        int rc = duck_bound_check(o->package, b, e);
+        if (rc < 0) {
+            return rc;
         }
     }
     return 0;
@@ -145,7 +142,9 @@ static void fill_receipts(struct duck_op *o)
         r->generation = arena_strdup(o->op->arena, b->generation);
         r->published = b->token;
         r->data_as_of_us = b->data_as_of_us;
-        r->ok = strcmp(b->build_id, r->build_id) == 0;
+        struct err ignored;
+        r->ok = strcmp(b->build_id, r->build_id) == 0 &&
+                (o->job.rc == 0 || duck_bound_check(o->package, b, &ignored) == 0);
     }
 }
 

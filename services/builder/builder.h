@@ -25,6 +25,7 @@ struct builder_settings {
     /* Packages' own DuckDB; all empty: none here. */
     const char *package_store, *generation_root, *state_dir;
     int64_t duckdb_memory; /* bytes; 0: half of the machine's */
+    int64_t duckdb_idle_ms;
 };
 struct builder_conn { /* a warehouse connection, kept while its config epoch stands */
     char *key;        /* "<environment>/<name>" */

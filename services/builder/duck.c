@@ -71,7 +71,8 @@ int builder_duck_start(struct builder *b, struct err *e)
     const struct sandbox_conf c = {.package_store = s->package_store,
                                    .dir = dir,
                                    .generation_root = s->generation_root,
-                                   .memory_bytes = (uint64_t)s->duckdb_memory};
+                                   .memory_bytes = (uint64_t)s->duckdb_memory,
+                                   .idle = MS(s->duckdb_idle_ms)};
     return sandboxes_new(b->loop, &c, &b->sandboxes, e);
 }
 

@@ -54,16 +54,9 @@ static enum flow_next step_sweep(struct flow *f)
     static const char *const none[] = {NULL};
     bool keeps = j->job->n_keep_generations > 0;
     j->stage = "sweep";
-    const char **schemas = arena_zalloc(&f->arena, (j->job->n_schemas + 1) * sizeof(*schemas));
-    size_t n = 0;
-    if (j->wh->ops->cls == WH_CLASS_BY_BINDING) { /* the package's folder of results */
-        schemas[n++] = sandbox_dataset(&f->arena, j->job->target->warehouse);
-    }
-    for (size_t i = 0; n == 0 && i < j->job->n_schemas; i++) {
-        schemas[i] = j->job->schemas[i];
-    }
-    j->sweep = (struct wh_sweep){.schemas = schemas,
-                                 .n_schemas = n ? n : j->job->n_schemas,
+    bool by_binding = j->wh->ops->cls == WH_CLASS_BY_BINDING; /* then the whole root */
+    j->sweep = (struct wh_sweep){.schemas = (const char *const *)j->job->schemas,
+                                 .n_schemas = by_binding ? 0 : j->job->n_schemas,
                                  .live = j->job->live_tokens,
                                  .n_live = j->job->n_live_tokens,
                                  .older_than_us = (int64_t)j->job->older_than_us,

@@ -170,8 +170,7 @@ bool gw_boxes_put(struct gw_worker *w, struct wh *wh)
     }
     must(h->users > 0);
     if (--h->users == 0) {
-        int64_t most = w->g->set->duckdb_idle_ms;
-        loop_timer_start(&h->idle, MS(most < IDLE_MS ? most : IDLE_MS));
+        loop_timer_start(&h->idle, ms_min(MS(IDLE_MS), MS(w->g->set->duckdb_idle_ms)));
     }
     return true;
 }

@@ -3,6 +3,7 @@
 #include "services/gateway/boxes.h"
 #include "services/gateway/gateway_parts.h"
 #include "services/gateway/port.h"
+#include <unistd.h>
 
 enum { MAX_CONNECTIONS = 1024 };
 
@@ -11,9 +12,24 @@ static struct gateway *self(struct service *s)
     return service_state(s);
 }
 
+/* The working directory changes once DuckDB is here: what is relative is so to the one of now. */
+static void make_absolute(struct service *s, const char **path)
+{
+    auto_free char *here = (*path)[0] && (*path)[0] != '/' ? getcwd(NULL, 0) : NULL;
+    if (here) {
+        *path = arena_printf(service_arena(s), "%s/%s", here, *path);
+    }
+}
+
 static int base_start(struct service *s, struct err *e)
 {
     struct gateway *g = self(s);
+    struct gw_settings *set = service_settings(s);
+    make_absolute(s, &set->state_dir);
+    make_absolute(s, &set->compiler_bundle);
+    if (strchr(set->node, '/')) {
+        make_absolute(s, &set->node);
+    }
     g->service = s;
     g->loop = service_loop(s);
     g->set = service_settings(s);

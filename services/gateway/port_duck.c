@@ -68,6 +68,7 @@ static void on_bound(struct wh_op *op)
     struct wh_table *tables = arena_zalloc(&q->arena, (q->n_bindings + 1) * sizeof(*tables));
     for (size_t i = 0; i < q->n_bindings; i++) {
         tables[i] = (struct wh_table){.name = {"main", q->bindings[i].name},
+                                      .owner = *bus_installation(q->errand.w->g->bus),
                                       .generation = q->bindings[i].generation,
                                       .build_id = q->bindings[i].build_id};
     }

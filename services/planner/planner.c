@@ -336,36 +336,51 @@ const struct service_desc *planner_desc(void)
     return &desc;
 }
 
-/* Hourly: staging tables without a live attempt, per connection that has targets (protocol.md 10).
- */
+static void sweep(struct decision *d, const struct planner_unit *u, const char *connection,
+                  const char *schema, const char *warehouse)
+{
+    struct planner *p = d->p;
+    json_t *spec = json_object();
+    json_set_str(spec, "environment", u->environment_name);
+    json_set_str(spec, "connection", connection);
+    json_set_str(spec, "warehouse", warehouse);
+    json_object_set_new(spec, "schemas", schema ? json_pack("[s]", schema) : json_array());
+    json_set_int(spec, "olderThanUs", loop_unix_us() - p->set->sweep_age_ms * 1000);
+    auto_free char *text = json_text(spec);
+    json_decref(spec);
+    coord_sweep(p->coord, planner_now(p), u->id, text, &d->out);
+}
+
+/* Hourly: staging tables without a live attempt, per connection that has targets; and once the
+ * generation root, whole: a package whose first build was cut off, or that was deleted, has left
+ * something, too (protocol.md 8, 10). */
 void planner_sweep_due(struct planner *p)
 {
     if (!p->open) {
         return;
     }
     struct decision *d = decision_new(p);
-    int64_t older = loop_unix_us() - p->set->sweep_age_ms * 1000;
+    bool root_too = p->set->package_store[0] != '\0'; /* else there is no DuckDB */
     for (struct map_iter it = map_begin(&p->units); map_next(&it);) {
         const struct planner_unit *u = it.value;
         const struct core_binding_set *set = coord_unit_set(p->coord, u->id);
         struct map seen;
         map_init(&seen);
+        if (root_too) {
+            sweep(d, u, "duckdb", NULL, duckdb_digest(&d->arena, u->environment_name, u->name));
+            root_too = false;
+        }
         for (size_t i = 0; set && i < set->n; i++) {
             const struct core_target *t = &set->bindings[i].target;
+            if (strcmp(t->connection, "duckdb") == 0) {
+                continue;
+            }
             char *key = arena_printf(&d->arena, "%s/%s", t->connection, t->schema);
             if (map_get(&seen, slice_of(key))) {
                 continue;
             }
             map_put(&seen, slice_of(key), key);
-            json_t *spec = json_object();
-            json_set_str(spec, "environment", u->environment_name);
-            json_set_str(spec, "connection", t->connection);
-            json_set_str(spec, "warehouse", t->warehouse);
-            json_object_set_new(spec, "schemas", json_pack("[s]", t->schema));
-            json_set_int(spec, "olderThanUs", older);
-            auto_free char *text = json_text(spec);
-            json_decref(spec);
-            coord_sweep(p->coord, planner_now(p), u->id, text, &d->out);
+            sweep(d, u, t->connection, t->schema, t->warehouse);
         }
         map_fini(&seen);
     }

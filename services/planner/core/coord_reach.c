@@ -40,11 +40,13 @@ bool coord_reaches(const struct coord_reach *r, const char *environment, const c
 bool reach_covers(const struct coord *c, const struct coord_reach *r, const struct job *j)
 {
     const char *environment, *connection;
-    bool by_binding = j->place && !j->place->in_place;
+    bool somewhere = job_where(c, j, &environment, &connection);
+    bool sweeps_root = j->kind == KIND_SWEEP && somewhere && strcmp(connection, "duckdb") == 0;
+    bool by_binding = (j->place && !j->place->in_place) || sweeps_root;
     if (by_binding && !r->has_root) {
         return false;
     }
-    return !job_where(c, j, &environment, &connection) || coord_reaches(r, environment, connection);
+    return !somewhere || coord_reaches(r, environment, connection);
 }
 
 void builder_reaches(struct coord *c, struct builder *b, const struct coord_reach *r)

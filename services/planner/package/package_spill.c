@@ -69,7 +69,10 @@ int spill_keep(struct spill *s, struct arena *a, const char *store, const struct
     if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
         return io_fault(e, "make", dir);
     }
-    if (access(path, F_OK) == 0) {
+    struct stat had, made;
+    bool is_whole =
+        stat(path, &had) == 0 && stat(s->temp, &made) == 0 && had.st_size == made.st_size;
+    if (is_whole) { /* else someone else changed it, and this heals it */
         spill_drop(s);
         return 0;
     }

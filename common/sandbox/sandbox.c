@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IDLE_MS = 300000, MEMORY_SHARES = 4 };
+enum { IDLE_MS = 300000, RETRY_MS = 1000, MEMORY_SHARES = 4 };
 #define SPILL_BYTES (UINT64_C(16) << 30)
 
 struct sandboxes {
@@ -33,6 +33,7 @@ struct sandbox {
     struct sandboxes *set;
     char *key, *digest, *version, *dir, *spill;
     size_t users;
+    bool detached;       /* no longer in the set: nobody else gets it */
     struct wh *wh;       /* NULL: it opens */
     struct list waiting; /* of struct sandbox_get */
     struct loop_timer idle;
@@ -45,7 +46,8 @@ struct sandbox {
     struct duck_instance *instance;
     int rc;
     struct err err;
-    struct err missing; /* a data file that is not here */
+    struct err missing; /* a data file that is not here; */
+    struct ms retry;    /* whoever comes after this tries again */
 };
 
 /* ---- the process's ---- */
@@ -192,13 +194,21 @@ static void on_closed(void *data)
     loop_offload(b->set->loop, &b->job);
 }
 
+static void detach(struct sandbox *b)
+{
+    if (!b->detached) {
+        b->detached = true;
+        map_del(&b->set->boxes, slice_of(b->key));
+        b->set->n_closing++;
+    }
+}
+
 static void box_close(struct sandbox *b)
 {
     must(b->users == 0 && b->wh);
     log_debug("sandbox.close", "version=%.12s", b->version);
-    map_del(&b->set->boxes, slice_of(b->key));
     loop_timer_stop(&b->idle);
-    b->set->n_closing++;
+    detach(b);
     b->wh->ops->close(b->wh, on_closed, b);
 }
 
@@ -276,6 +286,7 @@ static void on_open(struct offload_job *job)
                                              .resident_bytes = s->resident_bytes,
                                              .fault = b->missing.code ? b->missing.text : NULL};
         if (b->missing.code) {
+            b->retry = ms_add(loop_now(s->loop), MS(RETRY_MS));
             log_warn("sandbox.incomplete", "error=%s", log_q(err_text(&b->missing)));
         }
         b->rc = wh_duckdb_open(s->loop, &w, &b->wh, &b->err);
@@ -343,6 +354,13 @@ void sandbox_get_start(struct sandboxes *s, struct sandbox_get *q)
     must(!s->closed);
     auto_free char *key = xasprintf("%s/%s", q->digest, q->version);
     struct sandbox *b = map_get(&s->boxes, slice_of(key));
+    if (b && b->wh && b->missing.code && !ms_before(loop_now(s->loop), b->retry)) {
+        detach(b); /* the file may be there by now; its users keep it */
+        if (b->users == 0) {
+            box_close(b);
+        }
+        b = NULL;
+    }
     if (b && b->wh) {
         q->rc = 0;
         q->box = sandbox_ref(b);
@@ -372,11 +390,10 @@ void sandbox_put(struct sandbox *b)
     if (!b || --b->users > 0) {
         return;
     }
-    if (b->set->closed) {
+    if (b->set->closed || b->detached) {
         box_close(b);
     } else {
-        /* An incomplete one is soon tried again. */
-        loop_timer_start(&b->idle, b->missing.code ? MS(1000) : b->set->idle);
+        loop_timer_start(&b->idle, b->set->idle);
     }
 }
 

@@ -17,6 +17,7 @@ struct handle {
     struct wh *wh;
     struct sandbox *box;
     unsigned users;
+    bool is_replaced; /* its sandbox lacks a file, and another one was opened */
     struct loop_timer idle;
 };
 /* One who waits for a handle. */
@@ -67,11 +68,22 @@ static void on_closed(void *data)
 static void handle_close(struct handle *h)
 {
     must(h->users == 0);
-    map_del(&h->all->by_load, slice_of(h->load_id));
+    if (!h->is_replaced) {
+        map_del(&h->all->by_load, slice_of(h->load_id));
+    }
     map_del_u64(&h->all->by_wh, (uint64_t)(uintptr_t)h->wh);
     loop_timer_stop(&h->idle);
     h->all->n_closing++;
     h->wh->ops->close(h->wh, on_closed, h);
+}
+
+static void handle_replace(struct handle *h)
+{
+    map_del(&h->all->by_load, slice_of(h->load_id));
+    h->is_replaced = true;
+    if (h->users == 0) {
+        handle_close(h);
+    }
 }
 
 static void on_idle(struct loop_timer *t)
@@ -125,6 +137,10 @@ static void on_box(struct gw_box_get *get)
     struct gw_boxes *all = a->w->boxes;
     struct gw_package *p = get->package;
     struct handle *h = map_get(&all->by_load, slice_of(p->load_id));
+    if (get->rc == 0 && h && h->box != get->box) {
+        handle_replace(h);
+        h = NULL;
+    }
     if (get->rc == 0 && h) {
         gw_box_give(a->w, get->box); /* it has its own count */
     } else if (get->rc == 0) {
@@ -150,7 +166,7 @@ void gw_boxes_get(struct gw_worker *w, struct gw_conn_get *q)
     a->q = q;
     q->impl = a;
     struct handle *h = map_get(&w->boxes->by_load, slice_of(q->package->load_id));
-    if (h && wh_duckdb_epoch(h->wh) >= q->package->epoch) {
+    if (h && wh_duckdb_epoch(h->wh) >= q->package->epoch && !wh_duckdb_fault(h->wh)) {
         loop_timer_stop(&h->idle);
         h->users++; /* until it is told */
         a->known = h;
@@ -169,7 +185,9 @@ bool gw_boxes_put(struct gw_worker *w, struct wh *wh)
         return false;
     }
     must(h->users > 0);
-    if (--h->users == 0) {
+    if (--h->users == 0 && h->is_replaced) {
+        handle_close(h);
+    } else if (h->users == 0) {
         loop_timer_start(&h->idle, ms_min(MS(IDLE_MS), MS(w->g->set->duckdb_idle_ms)));
     }
     return true;

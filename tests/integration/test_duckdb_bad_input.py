@@ -209,17 +209,6 @@ def test_a_link_out_of_the_package_is_refused(baked, target):
     serves(kiln, package)
 
 
-def test_ten_thousand_columns_are_read_built_and_served(kiln, name):
-    columns = [f"c{i}" for i in range(10000)]
-    wide = ",".join(columns) + "\n" + "".join(",".join(str(i + r) for i in range(10000)) + "\n" for r in range(3))
-    model = ('##! experimental.persistence\n#@ persist name="wide"\nsource: wide is duckdb.table(\'wide.csv\') -> { select: * } extend '
-             '{ measure: n is count(), s is c9999.sum() }\n')
-    publish(kiln, name, {"shop.malloy": model, "wide.csv": wide})
-    kiln.materialize(name, seconds=120)
-    answer = kiln.query("run: wide -> { aggregate: n, s }", package=name)
-    assert (answer.served, answer.rows) == ("baked", [{"n": 3, "s": 30000}])
-
-
 # ---- limits ----
 def test_a_query_beyond_the_memory_limit_is_told_so_and_nothing_else_suffers(baked):
     kiln, package = baked
@@ -401,3 +390,14 @@ def test_a_gateway_s_relative_directories_are_those_of_its_start(baked):
         serves(kiln, package)
         assert [p.name for p in (kiln.dir / "relative-state").iterdir() if p.name != "duckdb"], "the last binding sets lie beside DuckDB's files"
         assert not list((kiln.dir / "relative-state" / "duckdb" / "empty").iterdir())
+
+
+def test_ten_thousand_columns_are_read_built_and_served(kiln, name):
+    columns = [f"c{i}" for i in range(10000)]
+    wide = ",".join(columns) + "\n" + "".join(",".join(str(i + r) for i in range(10000)) + "\n" for r in range(3))
+    model = ('##! experimental.persistence\n#@ persist name="wide"\nsource: wide is duckdb.table(\'wide.csv\') -> { select: * } extend '
+             '{ measure: n is count(), s is c9999.sum() }\n')
+    publish(kiln, name, {"shop.malloy": model, "wide.csv": wide})
+    kiln.materialize(name, seconds=120)
+    answer = kiln.query("run: wide -> { aggregate: n, s }", package=name)
+    assert (answer.served, answer.rows) == ("baked", [{"n": 3, "s": 30000}])

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IDLE_MS = 300000, RETRY_MS = 1000, MEMORY_SHARES = 4 };
+enum { IDLE_MS = 300000, RETRY_MS = 1000, OPEN_MOST = 64, MEMORY_SHARES = 4 };
 #define SPILL_BYTES (UINT64_C(16) << 30)
 
 struct sandboxes {
@@ -22,8 +22,9 @@ struct sandboxes {
     unsigned threads;
     struct ms idle;
     struct duck_pool *pool;
-    struct map boxes; /* "<digest>/<version>" -> struct sandbox */
-    uint64_t opened;  /* so many so far: a directory is never used twice */
+    struct list unused; /* of struct sandbox: longest unused first */
+    struct map boxes;   /* "<digest>/<version>" -> struct sandbox */
+    uint64_t opened;    /* so many so far: a directory is never used twice */
     size_t n_closing;
     struct metric *open;        /* instances */
     void (*closed)(void *data); /* while everything closes */
@@ -37,6 +38,7 @@ struct sandbox {
     struct wh *wh;       /* NULL: it opens */
     struct list waiting; /* of struct sandbox_get */
     struct loop_timer idle;
+    struct list unused;
     /* of the opening; the job's while it runs */
     struct offload_job job;
     struct sandbox_file *files;
@@ -104,6 +106,7 @@ int sandboxes_new(struct loop *l, const struct sandbox_conf *c, struct sandboxes
     s->threads = c->threads ? c->threads : cores > 0 ? (unsigned)cores : 1;
     s->idle = c->idle.v ? c->idle : MS(IDLE_MS);
     map_init(&s->boxes);
+    list_init(&s->unused);
     int rc = start_dir(s, e);
     if (rc < 0) {
         sandboxes_free(s);
@@ -208,6 +211,7 @@ static void box_close(struct sandbox *b)
     must(b->users == 0 && b->wh);
     log_debug("sandbox.close", "version=%.12s", b->version);
     loop_timer_stop(&b->idle);
+    list_del(&b->unused);
     detach(b);
     b->wh->ops->close(b->wh, on_closed, b);
 }
@@ -327,6 +331,7 @@ static struct sandbox *box_new(struct sandboxes *s, const char *key, const struc
                        (unsigned long long)++s->opened);
     b->spill = xasprintf("%s.spill", b->dir);
     list_init(&b->waiting);
+    list_init(&b->unused);
     arena_init(&b->arena);
     loop_timer_init(&b->idle, s->loop, on_idle, b);
     b->files = arena_zalloc(&b->arena, (q->n_files + 1) * sizeof(*b->files));
@@ -381,8 +386,18 @@ void sandbox_get_start(struct sandboxes *s, struct sandbox_get *q)
 struct sandbox *sandbox_ref(struct sandbox *b)
 {
     loop_timer_stop(&b->idle);
+    list_del(&b->unused);
     b->users++;
     return b;
+}
+
+/* Each costs some megabytes and threads of its own: however many packages there are, only so many
+ * stay open unused. */
+static void close_surplus(struct sandboxes *s)
+{
+    while (map_len(&s->boxes) > OPEN_MOST && !list_empty(&s->unused)) {
+        box_close(list_entry(s->unused.next, struct sandbox, unused));
+    }
 }
 
 void sandbox_put(struct sandbox *b)
@@ -394,6 +409,8 @@ void sandbox_put(struct sandbox *b)
         box_close(b);
     } else {
         loop_timer_start(&b->idle, b->set->idle);
+        list_add_tail(&b->set->unused, &b->unused);
+        close_surplus(b->set);
     }
 }
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IDLE_MS = 300000, MEMORY_SHARES = 4 };
+enum { IDLE_MS = 300000, RETRY_MS = 1000, OPEN_MOST = 64, MEMORY_SHARES = 4 };
 #define SPILL_BYTES (UINT64_C(16) << 30)
 
 struct sandboxes {
@@ -22,8 +22,9 @@ struct sandboxes {
     unsigned threads;
     struct ms idle;
     struct duck_pool *pool;
-    struct map boxes; /* "<digest>/<version>" -> struct sandbox */
-    uint64_t opened;  /* so many so far: a directory is never used twice */
+    struct list unused; /* of struct sandbox: longest unused first */
+    struct map boxes;   /* "<digest>/<version>" -> struct sandbox */
+    uint64_t opened;    /* so many so far: a directory is never used twice */
     size_t n_closing;
     struct metric *open;        /* instances */
     void (*closed)(void *data); /* while everything closes */
@@ -33,9 +34,11 @@ struct sandbox {
     struct sandboxes *set;
     char *key, *digest, *version, *dir, *spill;
     size_t users;
+    bool detached;       /* no longer in the set: nobody else gets it */
     struct wh *wh;       /* NULL: it opens */
     struct list waiting; /* of struct sandbox_get */
     struct loop_timer idle;
+    struct list unused;
     /* of the opening; the job's while it runs */
     struct offload_job job;
     struct sandbox_file *files;
@@ -45,7 +48,8 @@ struct sandbox {
     struct duck_instance *instance;
     int rc;
     struct err err;
-    struct err missing; /* a data file that is not here */
+    struct err missing; /* a data file that is not here; */
+    struct ms retry;    /* whoever comes after this tries again */
 };
 
 /* ---- the process's ---- */
@@ -102,6 +106,7 @@ int sandboxes_new(struct loop *l, const struct sandbox_conf *c, struct sandboxes
     s->threads = c->threads ? c->threads : cores > 0 ? (unsigned)cores : 1;
     s->idle = c->idle.v ? c->idle : MS(IDLE_MS);
     map_init(&s->boxes);
+    list_init(&s->unused);
     int rc = start_dir(s, e);
     if (rc < 0) {
         sandboxes_free(s);
@@ -192,13 +197,22 @@ static void on_closed(void *data)
     loop_offload(b->set->loop, &b->job);
 }
 
+static void detach(struct sandbox *b)
+{
+    if (!b->detached) {
+        b->detached = true;
+        map_del(&b->set->boxes, slice_of(b->key));
+        b->set->n_closing++;
+    }
+}
+
 static void box_close(struct sandbox *b)
 {
     must(b->users == 0 && b->wh);
     log_debug("sandbox.close", "version=%.12s", b->version);
-    map_del(&b->set->boxes, slice_of(b->key));
     loop_timer_stop(&b->idle);
-    b->set->n_closing++;
+    list_del(&b->unused);
+    detach(b);
     b->wh->ops->close(b->wh, on_closed, b);
 }
 
@@ -276,6 +290,7 @@ static void on_open(struct offload_job *job)
                                              .resident_bytes = s->resident_bytes,
                                              .fault = b->missing.code ? b->missing.text : NULL};
         if (b->missing.code) {
+            b->retry = ms_add(loop_now(s->loop), MS(RETRY_MS));
             log_warn("sandbox.incomplete", "error=%s", log_q(err_text(&b->missing)));
         }
         b->rc = wh_duckdb_open(s->loop, &w, &b->wh, &b->err);
@@ -316,6 +331,7 @@ static struct sandbox *box_new(struct sandboxes *s, const char *key, const struc
                        (unsigned long long)++s->opened);
     b->spill = xasprintf("%s.spill", b->dir);
     list_init(&b->waiting);
+    list_init(&b->unused);
     arena_init(&b->arena);
     loop_timer_init(&b->idle, s->loop, on_idle, b);
     b->files = arena_zalloc(&b->arena, (q->n_files + 1) * sizeof(*b->files));
@@ -343,6 +359,13 @@ void sandbox_get_start(struct sandboxes *s, struct sandbox_get *q)
     must(!s->closed);
     auto_free char *key = xasprintf("%s/%s", q->digest, q->version);
     struct sandbox *b = map_get(&s->boxes, slice_of(key));
+    if (b && b->wh && b->missing.code && !ms_before(loop_now(s->loop), b->retry)) {
+        detach(b); /* the file may be there by now; its users keep it */
+        if (b->users == 0) {
+            box_close(b);
+        }
+        b = NULL;
+    }
     if (b && b->wh) {
         q->rc = 0;
         q->box = sandbox_ref(b);
@@ -363,8 +386,18 @@ void sandbox_get_start(struct sandboxes *s, struct sandbox_get *q)
 struct sandbox *sandbox_ref(struct sandbox *b)
 {
     loop_timer_stop(&b->idle);
+    list_del(&b->unused);
     b->users++;
     return b;
+}
+
+/* Each costs some megabytes and threads of its own: however many packages there are, only so many
+ * stay open unused. */
+static void close_surplus(struct sandboxes *s)
+{
+    while (map_len(&s->boxes) > OPEN_MOST && !list_empty(&s->unused)) {
+        box_close(list_entry(s->unused.next, struct sandbox, unused));
+    }
 }
 
 void sandbox_put(struct sandbox *b)
@@ -372,11 +405,12 @@ void sandbox_put(struct sandbox *b)
     if (!b || --b->users > 0) {
         return;
     }
-    if (b->set->closed) {
+    if (b->set->closed || b->detached) {
         box_close(b);
     } else {
-        /* An incomplete one is soon tried again. */
-        loop_timer_start(&b->idle, b->missing.code ? MS(1000) : b->set->idle);
+        loop_timer_start(&b->idle, b->set->idle);
+        list_add_tail(&b->set->unused, &b->unused);
+        close_surplus(b->set);
     }
 }
 

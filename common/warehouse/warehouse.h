@@ -122,6 +122,7 @@ struct wh_receipt { /* what to check and say about one baked table in a query (p
     const char *build_id; /* compiled against */
     /* filled from the fence row in the query's own transaction */
     bool ok;
+    bool out_of_reach; /* this process does not reach where results lie: it says nothing of them */
     const char *generation;
     uint64_t published;
     int64_t data_as_of_us;

@@ -288,6 +288,11 @@ int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh
     return 0;
 }
 
+const char *wh_duckdb_fault(const struct wh *wh)
+{
+    return ((const struct wh_duck *)wh->impl)->package->fault;
+}
+
 struct wh *wh_duckdb_share(struct loop *l, struct wh *of)
 {
     struct duck_package *p = ((struct wh_duck *)of->impl)->package;

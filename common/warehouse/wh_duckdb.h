@@ -26,6 +26,9 @@ int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh
 /* A handle for another loop (its thread, or any before that loop runs) on the same package. */
 struct wh *wh_duckdb_share(struct loop *l, struct wh *of) MUST_USE;
 
+/* Why a data file is not here; NULL: all are. */
+const char *wh_duckdb_fault(const struct wh *wh);
+
 struct wh_duckdb_binding {
     const char *name; /* the author's */
     const char *generation, *build_id;

@@ -80,6 +80,7 @@ struct duck_op {
     bool json_rows, read_only, columns_sent;
     const char *prepare_as;
     struct duck_bound *read_under;
+    bool out_of_reach;
 };
 struct duck_op *duck_op_of(struct duck_job *job);
 /* Copies nothing but checks and counts; the caller fills arguments, then calls duck_op_go. */

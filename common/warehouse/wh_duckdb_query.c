@@ -29,12 +29,22 @@ static bool is_still(struct duck_package *p, uint64_t sequence)
     return same;
 }
 
+/* The root is not there, or another one stands in its place. */
+static bool out_of_reach(const struct duck_package *p)
+{
+    struct generation_owner owner;
+    struct err ignored;
+    return !p->root || generation_root_read(p->root, &owner, &ignored) < 0 ||
+           !uuid_eq(&owner.installation, &p->installation);
+}
+
 static int check_receipts(struct duck_op *o, const struct duck_bound *bound, struct err *e)
 {
     for (size_t i = 0; i < o->n; i++) {
         const struct wh_table *t = &o->tables[i];
         const struct duck_bound_item *b = bound ? duck_bound_find(bound, t->name.table) : NULL;
         if (!b) {
+            o->out_of_reach = out_of_reach(o->package);
             return err_set(e, ERR_WH_MISSING, "connection '%s': \"%s\" is not bound",
                            o->package->name, t->name.table);
         }
@@ -46,6 +56,7 @@ static int check_receipts(struct duck_op *o, const struct duck_bound *bound, str
         }
         int rc = duck_bound_check(o->package, b, e);
         if (rc < 0) {
+            o->out_of_reach = out_of_reach(o->package);
             return rc;
         }
     }
@@ -135,6 +146,7 @@ static void fill_receipts(struct duck_op *o)
     o->query->epoch = bound ? bound->epoch : 0;
     for (size_t i = 0; i < o->query->n_baked; i++) {
         struct wh_receipt *r = &o->query->baked[i];
+        r->out_of_reach = o->out_of_reach;
         const struct duck_bound_item *b = bound ? duck_bound_find(bound, r->name.table) : NULL;
         if (!b) {
             continue;

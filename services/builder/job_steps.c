@@ -106,7 +106,8 @@ enum flow_next job_report(struct flow *f, unsigned end)
     struct flow_job *j = job_of(f);
     if (!f->entered) {
         bool final = f->rc == 0 || f->rc == ERR_LEASE_LOST ||
-                     err_code_class(f->rc) == ERR_CLASS_PERMANENT || f->rc == ERR_SHUTDOWN;
+                     err_code_class(f->rc) == ERR_CLASS_PERMANENT || f->rc == ERR_SHUTDOWN ||
+                     j->b->draining; /* one try: its lease ends, or who published is resolved */
         if (final) {
             return flow_goto(f, end);
         }
@@ -119,7 +120,7 @@ enum flow_next job_report(struct flow *f, unsigned end)
     j->stage = "report";
     j->call = (struct bus_call){.kind = BUS_FINISH_JOB,
                                 .request = &j->finish_req.base,
-                                .timeout = MS(10000),
+                                .timeout = MS(j->b->draining ? 3000 : 10000),
                                 .done = on_reported,
                                 .data = j};
     memcpy(j->call.request_id, j->finish_id, sizeof(j->finish_id));

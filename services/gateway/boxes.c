@@ -2,12 +2,14 @@
  * where instances themselves are kept for less. */
 #include "services/gateway/boxes.h"
 
-enum { IDLE_MS = 60000 };
+enum { IDLE_MS = 60000, UNUSED_MOST = 16 };
 
 struct gw_boxes {
     struct gw_worker *w;
     struct map by_load; /* load id -> struct handle */
     struct map by_wh;   /* struct wh pointer as u64 -> struct handle */
+    struct list unused; /* of struct handle: longest unused first */
+    size_t n_unused;
     size_t n_closing;
     void (*closed)(struct gw_worker *w); /* while all close */
 };
@@ -17,7 +19,9 @@ struct handle {
     struct wh *wh;
     struct sandbox *box;
     unsigned users;
+    bool is_replaced; /* its sandbox lacks a file, and another one was opened */
     struct loop_timer idle;
+    struct list unused;
 };
 /* One who waits for a handle. */
 struct asking {
@@ -34,7 +38,18 @@ struct gw_boxes *gw_boxes_new(struct gw_worker *w)
     all->w = w;
     map_init(&all->by_load);
     map_init(&all->by_wh);
+    list_init(&all->unused);
     return all;
+}
+
+/* ---- use ---- */
+static void begin_use(struct handle *h)
+{
+    loop_timer_stop(&h->idle);
+    if (list_linked(&h->unused)) {
+        list_del(&h->unused);
+        h->all->n_unused--;
+    }
 }
 
 /* ---- closing ---- */
@@ -67,11 +82,22 @@ static void on_closed(void *data)
 static void handle_close(struct handle *h)
 {
     must(h->users == 0);
-    map_del(&h->all->by_load, slice_of(h->load_id));
+    if (!h->is_replaced) {
+        map_del(&h->all->by_load, slice_of(h->load_id));
+    }
     map_del_u64(&h->all->by_wh, (uint64_t)(uintptr_t)h->wh);
-    loop_timer_stop(&h->idle);
+    begin_use(h); /* for the last time */
     h->all->n_closing++;
     h->wh->ops->close(h->wh, on_closed, h);
+}
+
+static void handle_replace(struct handle *h)
+{
+    map_del(&h->all->by_load, slice_of(h->load_id));
+    h->is_replaced = true;
+    if (h->users == 0) {
+        handle_close(h);
+    }
 }
 
 static void on_idle(struct loop_timer *t)
@@ -96,6 +122,7 @@ static struct handle *handle_make(struct gw_boxes *all, const char *load_id, str
     h->all = all;
     h->load_id = xstrdup(load_id);
     h->box = box;
+    list_init(&h->unused);
     h->wh = wh_duckdb_share(all->w->loop, sandbox_wh(box));
     loop_timer_init(&h->idle, all->w->loop, on_idle, h);
     map_put(&all->by_load, slice_of(h->load_id), h);
@@ -110,7 +137,7 @@ static void finish(struct asking *a, struct handle *h, int rc, const struct err 
     if (rc) {
         q->err = *e;
     } else {
-        loop_timer_stop(&h->idle);
+        begin_use(h);
         h->users++;
     }
     q->wh = rc ? NULL : h->wh;
@@ -125,6 +152,10 @@ static void on_box(struct gw_box_get *get)
     struct gw_boxes *all = a->w->boxes;
     struct gw_package *p = get->package;
     struct handle *h = map_get(&all->by_load, slice_of(p->load_id));
+    if (get->rc == 0 && h && h->box != get->box) {
+        handle_replace(h);
+        h = NULL;
+    }
     if (get->rc == 0 && h) {
         gw_box_give(a->w, get->box); /* it has its own count */
     } else if (get->rc == 0) {
@@ -150,8 +181,8 @@ void gw_boxes_get(struct gw_worker *w, struct gw_conn_get *q)
     a->q = q;
     q->impl = a;
     struct handle *h = map_get(&w->boxes->by_load, slice_of(q->package->load_id));
-    if (h && wh_duckdb_epoch(h->wh) >= q->package->epoch) {
-        loop_timer_stop(&h->idle);
+    if (h && wh_duckdb_epoch(h->wh) >= q->package->epoch && !wh_duckdb_fault(h->wh)) {
+        begin_use(h);
         h->users++; /* until it is told */
         a->known = h;
         loop_task_init(&a->task, on_known, a);
@@ -169,8 +200,14 @@ bool gw_boxes_put(struct gw_worker *w, struct wh *wh)
         return false;
     }
     must(h->users > 0);
-    if (--h->users == 0) {
+    if (--h->users == 0 && h->is_replaced) {
+        handle_close(h);
+    } else if (h->users == 0) {
         loop_timer_start(&h->idle, ms_min(MS(IDLE_MS), MS(w->g->set->duckdb_idle_ms)));
+        list_add_tail(&w->boxes->unused, &h->unused);
+        if (++w->boxes->n_unused > UNUSED_MOST) {
+            handle_close(list_entry(w->boxes->unused.next, struct handle, unused));
+        }
     }
     return true;
 }

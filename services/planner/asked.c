@@ -24,9 +24,10 @@ static void on_deadline(struct loop_timer *t)
 {
     struct ask *k = t->data;
     ask_end(k, ERR_TIMEOUT, "",
-            k->given ? "the builder did not answer in time"
-                     : "no_capable_builder: no builder that reaches the package store and a "
-                       "generation root has asked for work; start one");
+            k->given && ms_before(loop_now(k->wh->p->loop), k->lease_until)
+                ? "the builder did not answer in time"
+                : "no_capable_builder: no builder that reaches the package store and a "
+                  "generation root has asked for work; start one");
 }
 
 static void on_end(struct loop_task *t)

@@ -26,7 +26,7 @@ source: pair is stamped extend { join_one: s is stamps on stamp = s.stamp }
 """
 QUERY = "run: pair -> { aggregate: n is count(), same is count() { where: s.n_rows = 2000 } }"
 WANT = [{"n": 2000, "same": 2000}]
-SLOW, QUICK = 2500, 500
+SLOW, QUICK = 800, 150
 OPEN_JOBS = "SELECT count(*) FROM kiln.job WHERE state NOT IN ('done', 'carried', 'skipped', 'failed', 'cancelled') AND kind = 'build'"
 MAY_STAY = "SELECT id FROM kiln.generation WHERE state <> 'dropped'"
 MUST_STAY = "SELECT id FROM kiln.generation WHERE state IN ('recorded', 'bound', 'retired')"

@@ -1,6 +1,6 @@
 'use strict';
 // Column types as a warehouse's catalog spells them, to Malloy fields; and Malloy types to text.
-const {M, mkArrayDef} = require('./malloy');
+const {M, mkArrayDef, mkFieldDef} = require('./malloy');
 
 const trino = new M.TrinoDialect();
 const DIALECTS = new Map([
@@ -27,7 +27,7 @@ function fieldOf(dialectName, column) {
     const dialect = DIALECTS.get(dialectName);
     const {name, data_type: type, element_type: element} = column;
     if (dialectName === 'duckdb') {
-        return {...dialect.parseDuckDBType(type), name};
+        return mkFieldDef(dialect.parseDuckDBType(type), name);
     }
     const simple = text =>
         dialectName === 'postgres'

@@ -3,7 +3,7 @@
 // and the shape of definitions are not public: they are used here and nowhere else, pinned by the
 // exact version in package.json and by test/golden.test.js.
 const M = require('@malloydata/malloy');
-const {mkArrayDef} = require('@malloydata/malloy/internal');
+const {mkArrayDef, mkFieldDef} = require('@malloydata/malloy/internal');
 
 const FLAG_PATH = ['experimental', 'persistence'];
 
@@ -170,6 +170,7 @@ function prepare(query, options) {
 module.exports = {
     M,
     mkArrayDef,
+    mkFieldDef,
     compile,
     newCache,
     definition,

@@ -245,14 +245,28 @@ static bool find_broken(struct query *q, enum reason why)
     return q->n_broken > n_before;
 }
 
+static const struct wh_receipt *receipt_of(const struct query *q, const struct gw_binding *b)
+{
+    for (size_t i = 0; i < q->compiled->n_hits; i++) {
+        if (strcmp(q->receipts[i].build_id, b->build_id) == 0) {
+            return &q->receipts[i];
+        }
+    }
+    must(!"what is broken was used");
+    return NULL;
+}
+
 static void tell_broken(struct query *q, size_t from)
 {
     for (size_t i = from; i < q->n_broken; i++) {
         const struct gw_binding *b = q->view->bound[q->broken[i].binding];
         const char *code = reason_code(q->broken[i].why);
+        bool is_reached = !receipt_of(q, b)->out_of_reach;
         log_warn("query.broken", "environment=%s package=%s source=%s table=%s reason=%s",
                  q->p->environment, q->p->name, log_q(b->source_id), log_q(b->physical), code);
-        gw_tell_broken(q->w, q->p, b, code);
+        if (is_reached) {
+            gw_tell_broken(q->w, q->p, b, code);
+        }
     }
 }
 

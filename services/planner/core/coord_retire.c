@@ -144,8 +144,20 @@ void retire_check(struct turn *t)
 size_t coord_live_generations(const struct coord *c, struct arena *a, const char *const **out)
 {
     size_t n = 0;
-    const char **list =
-        arena_zalloc(a, (map_len(&c->generations) + map_len(&c->attempts) + 1) * sizeof(*list));
+    size_t bound = 0;
+    for (struct map_iter it = map_begin(&c->units); map_next(&it);) {
+        const struct unit *u = it.value;
+        bound += u->set ? u->set->n : 0;
+    }
+    size_t most = map_len(&c->generations) + map_len(&c->attempts) + bound;
+    const char **list = arena_zalloc(a, (most + 1) * sizeof(*list));
+    /* A gateway that does not find a result makes the record of it end, while others serve it. */
+    for (struct map_iter it = map_begin(&c->units); map_next(&it);) {
+        const struct unit *u = it.value;
+        for (size_t i = 0; u->set && i < u->set->n; i++) {
+            list[n++] = arena_strdup(a, u->set->bindings[i].generation.id);
+        }
+    }
     for (struct map_iter it = map_begin(&c->generations); map_next(&it);) {
         const struct generation *g = it.value;
         if (!g->target->place->in_place) {

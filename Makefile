@@ -25,6 +25,7 @@ lint: setup
 	@tools/lint.sh
 
 asan: setup
+	@deploy/setup.sh test bench demo data
 	@cmake --preset asan >/dev/null
 	@ninja -C build/asan -j $(JOBS) --quiet all
 	@tools/test.sh --asan $(ASAN_ARGS)

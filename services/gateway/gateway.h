@@ -99,7 +99,7 @@ struct gateway {
     struct http_server *http; /* listens; the workers serve */
     struct gw_binder *binder;
     struct gw_workers *workers; /* NULL before they start and after their end */
-    struct map compiling;       /* port_compile.c: under way, by key */
+    struct map compiling;       /* port_calls.c: under way, by key */
     struct uuid boot;
     /* constant once the workers run */
     const struct gw_settings *set;

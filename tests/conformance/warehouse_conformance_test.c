@@ -1,5 +1,6 @@
 /* What every warehouse promises, run on PostgreSQL and on the twin in memory. */
 #include "tests/conformance/warehouse_fixture.h"
+#include "tests/support/suite.h"
 
 #include <stdio.h>
 
@@ -601,9 +602,5 @@ int main(void)
     pg_server_exec(&server, "postgres",
                    "CREATE ROLE kiln LOGIN; CREATE ROLE analyst LOGIN; CREATE ROLE auditor;"
                    "CREATE ROLE steward; GRANT steward TO kiln");
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

@@ -216,6 +216,14 @@ void fx_planned(struct fx *f, const char *run, struct fx_plan *p)
     fx_commit(f);
 }
 
+void fx_plan_one(struct fx *f, const char *run, const char *build)
+{
+    struct fx_plan p;
+    fx_plan_init(&p);
+    fx_plan_add(&p, PLAN_BUILD, "a", "a", build);
+    fx_planned(f, run, &p);
+}
+
 /* ---- builders and gateways ---- */
 static struct coord_builder builder(struct fx *f, const char *name)
 {

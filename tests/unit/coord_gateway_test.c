@@ -8,10 +8,7 @@ static uint64_t unit;
 /* Plans a run of one build and leases its job. */
 static struct coord_lease plan_one(const char *run, const char *build)
 {
-    struct fx_plan p;
-    fx_plan_init(&p);
-    fx_plan_add(&p, PLAN_BUILD, "a", "a", build);
-    fx_planned(&f, run, &p);
+    fx_plan_one(&f, run, build);
     return fx_pull_one(&f, "b1");
 }
 
@@ -154,7 +151,8 @@ START_TEST(planner_that_starts_anew_goes_on_waiting_for_gateways_it_has_not_hear
 }
 END_TEST
 
-/* The run was not binding yet when its planner died: the next one has heard nobody when it binds. */
+/* The run was not binding yet when its planner died: the next one has heard nobody when it binds.
+ */
 START_TEST(planner_that_takes_over_waits_for_the_gateways_of_the_first_one)
 {
     fx_init(&f, 0);

@@ -134,10 +134,7 @@ START_TEST(run_in_progress_binds_all_it_builds_after_a_reload)
     fx_init(&f, _i);
     uint64_t unit = fx_unit(&f, "p1");
     const char *run = fx_create(&f, unit);
-    struct fx_plan p;
-    fx_plan_init(&p);
-    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba");
-    fx_planned(&f, run, &p);
+    fx_plan_one(&f, run, "ba");
     struct coord_lease l = fx_pull_one(&f, "b1");
     fx_publish(&f, unit, 2, "reload", NULL, 0);
     fx_build(&f, &l);

@@ -119,7 +119,7 @@ struct run {
     enum run_state state;
     const char *trigger;
     bool force_refresh, reseed, take_over, has_names, stop_requested;
-    bool taken;  /* a planning flow of this process has it */
+    bool taken; /* a planning flow of this process has it */
     const char *const *names;
     size_t n_names;
     uint8_t request_id[16];

@@ -39,6 +39,7 @@ struct uuid uuid_random(void);
 void uuid_format(const struct uuid *u, char out[UUID_TEXT]);
 int uuid_parse(struct slice text, struct uuid *out) MUST_USE; /* 36 characters, else -1 */
 bool uuid_eq(const struct uuid *a, const struct uuid *b);
+bool id16_is_zero(const uint8_t id[16]); /* of a UUID or of a request or trace id: none */
 /* Crockford ULID from unix milliseconds and 80 random bits (given, so that core code stays pure).
  */
 void ulid_format(uint64_t unix_ms, const uint8_t random[10], char out[ULID_TEXT]);

@@ -52,6 +52,12 @@ bool uuid_eq(const struct uuid *a, const struct uuid *b)
     return memcmp(a->b, b->b, sizeof a->b) == 0;
 }
 
+bool id16_is_zero(const uint8_t id[16])
+{
+    static const uint8_t zero[16];
+    return memcmp(id, zero, sizeof(zero)) == 0;
+}
+
 void ulid_format(uint64_t unix_ms, const uint8_t random[10], char out[ULID_TEXT])
 {
     static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -203,7 +203,7 @@ static int check_answer(struct call *c, const struct bus_frame *f, int rc, struc
         return rc;
     }
     bool is_ours = memcmp(f->request_id, c->pub->request_id, BUS_ID_LEN) == 0;
-    if (!is_ours && !(f->error_code && bus_id_is_zero(f->request_id))) {
+    if (!is_ours && !(f->error_code && id16_is_zero(f->request_id))) {
         return err_set(e, ERR_BUS_FRAME, "an answer to %s carries another request's id",
                        kind_name(c));
     }
@@ -372,10 +372,10 @@ int bus_call_start(struct bus *b, struct bus_call *pub)
     *c = (struct call){.bus = b, .pub = pub, .pause = MS(PAUSE_FIRST_MS)};
     c->timer.fn = on_timer;
     b->clock_ops->init(b->clock, &c->timer);
-    if (bus_id_is_zero(pub->request_id)) {
+    if (id16_is_zero(pub->request_id)) {
         b->clock_ops->random(b->clock, pub->request_id, BUS_ID_LEN);
     }
-    if (bus_id_is_zero(pub->trace_id)) {
+    if (id16_is_zero(pub->trace_id)) {
         b->clock_ops->random(b->clock, pub->trace_id, BUS_ID_LEN);
     }
     bus_pack_into(pub->request, &c->payload);

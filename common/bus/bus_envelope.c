@@ -55,12 +55,6 @@ int bus_error_code(int32_t wire_code)
     return wire_code < 0 ? wire_code : ERR_INTERNAL;
 }
 
-bool bus_id_is_zero(const uint8_t id[BUS_ID_LEN])
-{
-    static const uint8_t zero[BUS_ID_LEN];
-    return memcmp(id, zero, BUS_ID_LEN) == 0;
-}
-
 /* The packer only reads, but protobuf-c's structs have no const. */
 static ProtobufCBinaryData bytes_of(const void *p, size_t len)
 {

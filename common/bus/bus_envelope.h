@@ -41,6 +41,5 @@ int bus_frame_unpack(struct slice wire, struct slice key, struct arena *a, struc
 bool bus_version_fits(uint32_t theirs, uint32_t own);
 /* An error answer's code as we use it: negative always. */
 int bus_error_code(int32_t wire_code);
-bool bus_id_is_zero(const uint8_t id[BUS_ID_LEN]);
 /* Appends the packed message; nothing for NULL. */
 void bus_pack_into(const ProtobufCMessage *m, struct buf *out);

@@ -165,7 +165,7 @@ static bool joins_held(struct served *repeat)
 {
     struct bus *b = repeat->server->bus;
     struct served *first = map_get(&b->held_by_id, held_key(repeat));
-    if (!first || bus_id_is_zero(repeat->pub.request_id)) {
+    if (!first || id16_is_zero(repeat->pub.request_id)) {
         return false;
     }
     b->tp_ops->abandon(b->tp, first->seat);
@@ -208,7 +208,7 @@ void bus_up_request(struct bus_server *server, void *seat, struct slice wire)
         return;
     }
     list_add_tail(&b->held, &s->link);
-    if (!bus_id_is_zero(s->pub.request_id)) {
+    if (!id16_is_zero(s->pub.request_id)) {
         (void)map_put(&b->held_by_id, held_key(s), s);
     }
     server->fn(server->data, &s->pub);

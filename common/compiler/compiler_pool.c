@@ -110,7 +110,6 @@ void compiler_pool_wake(struct compiler_pool *p)
 {
     if (p->asleep && !p->closing) {
         loop_timer_stop(&p->respawn);
-        loop_timer_stop(&p->tidy);
         p->asleep = false;
         start_missing(p);
     }

@@ -133,7 +133,7 @@ const char *http_status_text(int status)
 bool http_traceparent(struct slice header, uint8_t trace_id[16])
 {
     struct slice h = slice_trim(header);
-    uint8_t version, parent[8], flags, any = 0, id[16];
+    uint8_t version, parent[8], flags, id[16];
     bool is_whole = h.len >= 55 && h.p[2] == '-' && h.p[35] == '-' && h.p[52] == '-' &&
                     (h.len == 55 || h.p[55] == '-');
     for (size_t i = 0; is_whole && i < 55; i++) {
@@ -145,10 +145,7 @@ bool http_traceparent(struct slice header, uint8_t trace_id[16])
         hex_decode(slice_make(h.p + 53, 2), &flags, 1)) {
         return false;
     }
-    for (size_t i = 0; i < sizeof(id); i++) {
-        any = (uint8_t)(any | id[i]);
-    }
-    if (version == 0xff || (version == 0 && h.len != 55) || any == 0) {
+    if (version == 0xff || (version == 0 && h.len != 55) || id16_is_zero(id)) {
         return false;
     }
     memcpy(trace_id, id, sizeof(id));

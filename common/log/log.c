@@ -1,5 +1,6 @@
 #include "common/log/log.h"
 
+#include "common/base/crypto.h"
 #include "common/json/json.h"
 #include "common/log/log_internal.h"
 
@@ -224,16 +225,12 @@ const char *log_q(const char *value)
 const char *log_id(const uint8_t id[16])
 {
     enum { BUFFERS = 8, LEN = 33 };
-    static const char digits[] = "0123456789abcdef";
     static _Thread_local char buffers[BUFFERS][LEN];
     static _Thread_local unsigned turn;
     char *out = buffers[turn++ % BUFFERS];
-    uint8_t any = 0;
-    for (size_t i = 0; i < 16; i++) {
-        out[2 * i] = digits[id[i] >> 4];
-        out[2 * i + 1] = digits[id[i] & 15];
-        any = (uint8_t)(any | id[i]);
+    if (id16_is_zero(id)) {
+        return "-";
     }
-    out[32] = '\0';
-    return any ? out : "-";
+    hex_encode(id, 16, out);
+    return out;
 }

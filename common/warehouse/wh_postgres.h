@@ -87,9 +87,9 @@ const char *wh_pg_quoted(struct wh_pg_op *o, const struct wh_name *n); /* "s"."t
 const char *wh_pg_staging(struct wh_pg_op *o, const char *schema, uint64_t token);
 const char *wh_pg_fence(struct wh_pg_op *o, const char *schema);
 const char *wh_pg_literal(struct wh_pg_op *o, const char *text); /* 'text', NULL gives NULL */
-/* {"a","b"} for a text[] parameter. */
 /* The comment of a tag, "" without one. */
 const char *wh_pg_tag(struct arena *a, const char *tag) MUST_USE;
+/* {"a","b"} for a text[] parameter. */
 const char *wh_pg_array(struct arena *a, const char *const *items, size_t n);
 const char *wh_pg_create_fence(struct wh_pg_op *o, const char *schema);
 /* "someone else made it" (protocol.md 3). */

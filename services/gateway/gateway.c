@@ -196,18 +196,6 @@ static int workers_start(struct service *s, struct err *e)
     return 0;
 }
 
-static void on_workers_closed(struct gateway *g)
-{
-    service_part_closed(g->service);
-}
-
-static void workers_close(struct service *s)
-{
-    struct gateway *g = self(s);
-    atomic_store(&g->draining, true);
-    gw_workers_close(g, on_workers_closed);
-}
-
 /* ---- the address: what is accepted goes to a worker ---- */
 static void on_accepted(void *data, int fd)
 {
@@ -256,7 +244,7 @@ static const struct service_part parts[] = {
     {"bus", bus_start, bus_part_close},
     {"duckdb", gw_duck_start, gw_duck_close},
     {"binder", gw_binder_start, gw_binder_close},
-    {"workers", workers_start, workers_close},
+    {"workers", workers_start, gw_workers_part_close},
     {"http", http_start, http_close},
 };
 static const struct service_desc desc = {

@@ -104,7 +104,7 @@ struct gateway {
     struct gw_binder *binder;
     struct gw_workers *workers;  /* NULL before they start and after their end */
     struct sandboxes *sandboxes; /* packages' own DuckDB; NULL: none here */
-    struct map compiling;        /* port_compile.c: under way, by key */
+    struct map compiling;        /* port_calls.c: under way, by key */
     struct uuid boot;
     /* constant once the workers run */
     const struct gw_settings *set;

@@ -187,3 +187,15 @@ void gw_workers_close(struct gateway *g, void (*closed)(struct gateway *g))
     g->workers->closed = closed;
     gw_each_start(g, close_worker, on_closed, NULL);
 }
+
+static void on_part_closed(struct gateway *g)
+{
+    service_part_closed(g->service);
+}
+
+void gw_workers_part_close(struct service *s)
+{
+    struct gateway *g = service_state(s);
+    atomic_store(&g->draining, true);
+    gw_workers_close(g, on_part_closed);
+}

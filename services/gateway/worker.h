@@ -41,6 +41,7 @@ struct gw_workers {
 void gw_workers_start(struct gateway *g, unsigned n, const struct gw_worker_kind *kind);
 /* Every worker ends its requests, then its connections, then its thread; then closed runs. */
 void gw_workers_close(struct gateway *g, void (*closed)(struct gateway *g));
+void gw_workers_part_close(struct service *s); /* the same as the close of a service part */
 /* A new client's descriptor, to the worker that has the fewest. */
 void gw_workers_give(struct gateway *g, int fd);
 
@@ -92,6 +93,7 @@ void gw_conn_get_start(struct gw_worker *w, struct gw_conn_get *q);
 void gw_conn_put(struct gw_worker *w, struct wh *wh);
 
 /* ---- what a worker serves; each answers r exactly once ---- */
+#define GW_NO_VERSIONS "versionId is not implemented: leave it out, the published version answers"
 /* rest_publisher/: every HTTP request that health and metrics did not take. */
 void rest_publisher_handle(struct gw_worker *w, struct http_req *r);
 /* query/: POST models/{path}/query and /compile, GET models, models/{path}, sqlQuery,

@@ -196,7 +196,7 @@ static void answer_again(struct control *c)
     } else if (s->error_code) {
         bus_reply_error(r, s->error_code, s->error_text, 0);
     } else if (s->run[0]) {
-        serve_run_again(c->p, r, s->run, s->unit);
+        serve_reply_run(c->p, r, s->run, s->unit);
     } else if (s->package_now) {
         serve_package_again(c->p, r);
     } else {
@@ -218,7 +218,7 @@ static void on_found(struct store_op *op)
         } else if (p->open) {
             bus_reply_error(c->r, op->rc, err_text(&op->err), 100);
         } else {
-            bus_reply_error(c->r, ERR_NOT_LEADER, "this planner gave its leadership up", 200);
+            serve_not_leader(c->r);
         }
     }
     end_op(p);

@@ -98,7 +98,8 @@ static enum flow_next step_coord(struct flow *flow)
                                    .bound_wait = MS(10000),
                                    .bound_wait_loading = MS(600000),
                                    .gateway_live = MS(5000),
-                                   .gateway_gone = MS(60000)};
+                                   .gateway_gone = MS(60000),
+                                   .gateway_comes = MS(5000)};
         f->coord = coord_new(store_installation(f->p->store), &lim);
         store_load_coord(f->p->store, op_of(f), f->coord, planner_now(f->p));
         return FLOW_WAIT;

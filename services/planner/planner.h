@@ -284,6 +284,8 @@ void planner_dispatch(struct planner *p, struct bus_request *r); /* to the handl
 void serve_builder(struct planner *p, struct bus_request *r);
 void serve_gateway(struct planner *p, struct bus_request *r);
 void serve_runs(struct planner *p, struct bus_request *r);
+/* Answers with the run as it is in the store. */
+void serve_reply_run(struct planner *p, struct bus_request *r, const char *run, uint64_t unit);
 void serve_config(struct planner *p, struct bus_request *r);
 void serve_package(struct planner *p, struct bus_request *r);
 void held_pulls_wake(struct planner *p);
@@ -295,6 +297,7 @@ struct uuid serve_trace(const struct bus_request *r);
 /* Answers with an error that people decide about, a transient one too: the bus of the caller does
  * not ask again by itself, as each time would be a whole load. */
 void serve_reply_final(struct bus_request *r, int code, const char *text);
+void serve_not_leader(struct bus_request *r); /* the leadership went while r waited */
 /* Environment and unit by name, or answers 404 and returns NULL. */
 struct planner_environment *serve_environment(struct planner *p, struct bus_request *r,
                                               const char *name);
@@ -310,7 +313,6 @@ void answered_serve(struct planner *p, struct bus_request *r);
 void answered_note(struct bus_request *r, struct store_op *op, const ProtobufCMessage *reply);
 void answered_note_run(struct bus_request *r, struct store_op *op, const char *run, uint64_t unit);
 void answered_note_package(struct bus_request *r, struct store_op *op);
-void serve_run_again(struct planner *p, struct bus_request *r, const char *run, uint64_t unit);
 void serve_package_again(struct planner *p, struct bus_request *r);
 
 /* ---- run_json.c ---- */

@@ -34,6 +34,11 @@ void serve_reply_final(struct bus_request *r, int code, const char *text)
     bus_reply_error(r, code, text, is_transient ? NOT_BY_ITSELF_MS : 0);
 }
 
+void serve_not_leader(struct bus_request *r)
+{
+    bus_reply_error(r, ERR_NOT_LEADER, "the planner gave its leadership up", 200);
+}
+
 struct planner_environment *serve_environment(struct planner *p, struct bus_request *r,
                                               const char *name)
 {

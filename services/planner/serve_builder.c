@@ -253,7 +253,7 @@ void held_pulls_fail(struct planner *p)
 {
     list_for_each (it, &p->held) {
         struct held_pull *h = list_entry(it, struct held_pull, link);
-        bus_reply_error(h->r, ERR_NOT_LEADER, "the planner gave its leadership up", 200);
+        serve_not_leader(h->r);
         held_end(h);
     }
 }

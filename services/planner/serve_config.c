@@ -11,7 +11,7 @@ struct config_call {
     struct store_environment environment;
     uint64_t environment_id;
     char *name;
-    const char *message; /* the answer */
+    char *says;          /* the answer, JSON */
     json_t *connections; /* of an environment body, written one after the other */
     size_t at;
 };
@@ -54,28 +54,30 @@ static bool frozen(struct bus_request *r, const struct planner_environment *e)
     return false;
 }
 
-static void note_json(struct config_call *c, const json_t *v)
+/* What is answered once the change is stored, and to a repeat should that be lost. Takes v. */
+static void will_say(struct config_call *c, json_t *v)
 {
     auto_free char *text = json_text(v);
+    json_decref(v);
+    c->says = arena_strdup(&c->r->arena, text);
     Kiln__JsonRep rep = KILN__JSON_REP__INIT;
-    rep.json = text;
+    rep.json = c->says;
     answered_note(c->r, &c->op, &rep.base);
 }
 
-static void reply_message(struct bus_request *r, const char *message)
+static void will_say_message(struct config_call *c, const char *message)
 {
     json_t *v = json_object();
     json_set_str(v, "message", message);
-    serve_reply_json(r, v);
+    will_say(c, v);
 }
 
-/* The same for a repeat, should the answer be lost. */
-static void note_message(struct config_call *c, const char *message)
+static void say(struct config_call *c)
 {
-    json_t *v = json_object();
-    json_set_str(v, "message", message);
-    note_json(c, v);
-    json_decref(v);
+    Kiln__JsonRep rep = KILN__JSON_REP__INIT;
+    rep.json = c->says;
+    bus_reply(c->r, &rep.base);
+    call_end(c);
 }
 
 /* ---- connections ---- */
@@ -95,8 +97,7 @@ static void on_connection_put(struct store_op *op)
         return;
     }
     catalog_put_connection(c->p, &c->connection);
-    reply_message(c->r, c->message);
-    call_end(c);
+    say(c);
 }
 
 /* A PATCH names what changes; the rest stays. */
@@ -168,8 +169,7 @@ static void put_connection(struct planner *p, struct bus_request *r)
         call_end(c);
         return;
     }
-    c->message = arena_printf(&r->arena, "connection '%s' saved", q->name);
-    note_message(c, c->message);
+    will_say_message(c, arena_printf(&r->arena, "connection '%s' saved", q->name));
     store_put_connection(p->store, &c->op, &c->connection, insert);
 }
 
@@ -180,8 +180,7 @@ static void on_connection_deleted(struct store_op *op)
         return;
     }
     catalog_del_connection(c->p, c->environment_id, c->name);
-    reply_message(c->r, c->message);
-    call_end(c);
+    say(c);
 }
 
 static void delete_connection(struct planner *p, struct bus_request *r)
@@ -202,8 +201,7 @@ static void delete_connection(struct planner *p, struct bus_request *r)
     struct config_call *c = call_new(p, r, on_connection_deleted);
     c->environment_id = env->id;
     c->name = q->name;
-    c->message = arena_printf(&r->arena, "connection '%s' deleted", q->name);
-    note_message(c, c->message);
+    will_say_message(c, arena_printf(&r->arena, "connection '%s' deleted", q->name));
     store_delete_connection(p->store, &c->op, env->id, q->name);
 }
 
@@ -262,11 +260,8 @@ static void on_environment_deleted(struct store_op *op)
     if (store_failed(c)) {
         return;
     }
-    struct planner_environment *e = catalog_environment(c->p, c->name);
-    json_t *v = e ? environment_json(c->p, e, false) : json_object();
     catalog_del_environment(c->p, c->name);
-    serve_reply_json(c->r, v);
-    call_end(c);
+    say(c);
 }
 
 static bool has_packages(struct planner *p, uint64_t environment)
@@ -294,9 +289,7 @@ static void delete_environment(struct planner *p, struct bus_request *r, const c
     }
     struct config_call *c = call_new(p, r, on_environment_deleted);
     c->name = arena_strdup(&r->arena, name);
-    json_t *v = environment_json(p, env, false);
-    note_json(c, v);
-    json_decref(v);
+    will_say(c, environment_json(p, env, false));
     store_delete_environment(p->store, &c->op, env->id);
 }
 

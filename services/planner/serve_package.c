@@ -171,7 +171,7 @@ void serve_package_again(struct planner *p, struct bus_request *r)
     if (u) {
         reply_package_now(p, r, u);
     } else if (!p->open) {
-        bus_reply_error(r, ERR_NOT_LEADER, "this planner gave its leadership up", 200);
+        serve_not_leader(r);
     }
 }
 

@@ -34,7 +34,7 @@ static void on_run_read(struct store_op *op)
     free(g);
 }
 
-static void reply_run(struct planner *p, struct bus_request *r, const char *id, uint64_t unit)
+void serve_reply_run(struct planner *p, struct bus_request *r, const char *id, uint64_t unit)
 {
     struct run_read *g = xcalloc(1, sizeof(*g));
     g->p = p;
@@ -43,11 +43,6 @@ static void reply_run(struct planner *p, struct bus_request *r, const char *id, 
     g->filter = (struct store_run_filter){.unit = unit, .id = g->id};
     g->op = (struct store_op){.arena = &r->arena, .done = on_run_read, .data = g};
     store_runs(p->store, &g->op, &g->filter, &g->list, &g->n);
-}
-
-void serve_run_again(struct planner *p, struct bus_request *r, const char *run, uint64_t unit)
-{
-    reply_run(p, r, run, unit);
 }
 
 struct run_answer {
@@ -62,7 +57,7 @@ static void on_run_decided(struct decision *d)
     if (d->rc) {
         bus_reply_error(ans->r, d->rc, err_text(&d->err), 100);
     } else {
-        reply_run(d->p, ans->r, ans->id, ans->unit);
+        serve_reply_run(d->p, ans->r, ans->id, ans->unit);
     }
     free(ans);
 }
@@ -159,7 +154,7 @@ static void get(struct planner *p, struct bus_request *r)
     Kiln__GetRunReq *q = serve_unpack(r, &kiln__get_run_req__descriptor);
     struct planner_unit *u = q ? serve_unit(p, r, q->environment, q->package) : NULL;
     if (u) {
-        reply_run(p, r, q->id, u->id);
+        serve_reply_run(p, r, q->id, u->id);
     }
 }
 

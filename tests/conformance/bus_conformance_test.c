@@ -3,8 +3,8 @@
 #include "common/log/log.h"
 #include "proto/gateway.pb-c.h"
 #include "proto/planner.pb-c.h"
+#include "tests/support/suite.h"
 #include <arpa/inet.h>
-#include <check.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -981,9 +981,5 @@ int main(void)
     tcase_add_loop_test(t, a_call_is_answered_over_tcp, NNG, RIGS);
     tcase_add_test(t, the_rate_over_a_unix_socket_is_printed);
     suite_add_tcase(s, t);
-    SRunner *run = srunner_create(s);
-    srunner_run_all(run, CK_NORMAL);
-    int failed = srunner_ntests_failed(run);
-    srunner_free(run);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

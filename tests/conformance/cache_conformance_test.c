@@ -1,7 +1,7 @@
 /* One suite for both caches: a private redis-server on a unix socket, and Redis in memory. */
 #include "common/cache/cache_sim.h"
 #include "common/log/log.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -724,9 +724,5 @@ int main(void)
     tcase_add_test(only, a_wrong_password_is_said_without_the_password);
     tcase_add_test(only, children_do_not_inherit_the_connections);
     suite_add_tcase(s, only);
-    SRunner *run = srunner_create(s);
-    srunner_run_all(run, CK_NORMAL);
-    int failed = srunner_ntests_failed(run);
-    srunner_free(run);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

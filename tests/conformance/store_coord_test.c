@@ -14,7 +14,8 @@ static const struct coord_limits limits = {.lease = {10000},
                                            .bound_wait = {10000},
                                            .bound_wait_loading = {600000},
                                            .gateway_live = {5000},
-                                           .gateway_gone = {60000}};
+                                           .gateway_gone = {60000},
+                                           .gateway_comes = {5000}};
 static struct coord_builder builder = {.instance = "builder-1"};
 static struct err fault;
 

@@ -2,6 +2,7 @@
  * cases. */
 #include "common/log/log.h"
 #include "tests/conformance/store_fixture.h"
+#include "tests/support/suite.h"
 
 #include <stdio.h>
 
@@ -151,10 +152,7 @@ int main(void)
     suite_add_tcase(s, leader_case());
     suite_add_tcase(s, coord_case());
     suite_add_tcase(s, records_case());
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int rc = suite_run(s);
     pg_server_stop(&server);
-    return failed ? 1 : 0;
+    return rc;
 }

@@ -1,6 +1,7 @@
 /* What every warehouse promises, run on PostgreSQL, on the twin in memory, and on DuckDB; and what
  * those promise that publish in place. */
 #include "tests/conformance/warehouse_fixture.h"
+#include "tests/support/suite.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -642,9 +643,5 @@ int main(void)
     pg_server_exec(&server, "postgres",
                    "CREATE ROLE kiln LOGIN; CREATE ROLE analyst LOGIN; CREATE ROLE auditor;"
                    "CREATE ROLE steward; GRANT steward TO kiln");
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

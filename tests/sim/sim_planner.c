@@ -11,6 +11,7 @@ static const struct coord_limits limits = {
     .bound_wait_loading = {600000},
     .gateway_live = {5000},
     .gateway_gone = {60000},
+    .gateway_comes = {5000},
 };
 
 void sim_planner_stop(struct sim *s)

@@ -60,22 +60,10 @@ static int workers_start(struct service *s, struct err *e)
     return 0;
 }
 
-static void on_workers_closed(struct gateway *g)
-{
-    service_part_closed(g->service);
-}
-
-static void workers_close(struct service *s)
-{
-    struct gateway *g = self(s);
-    atomic_store(&g->draining, true);
-    gw_workers_close(g, on_workers_closed);
-}
-
 static const struct service_part parts[] = {
     {"base", base_start, base_close},
     {"binder", gw_binder_start, gw_binder_close},
-    {"workers", workers_start, workers_close},
+    {"workers", workers_start, gw_workers_part_close},
 };
 
 void gateway_make(struct proc *p)

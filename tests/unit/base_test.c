@@ -3,8 +3,7 @@
 #include "common/base/buf.h"
 #include "common/base/list.h"
 #include "common/base/ms.h"
-
-#include <check.h>
+#include "tests/support/suite.h"
 
 START_TEST(slices_compare_by_bytes_and_shorter_first)
 {
@@ -245,9 +244,5 @@ int main(void)
     tcase_add_test(t, no_deadline_stays_none_whatever_is_added);
     Suite *s = suite_create("base");
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

@@ -2,7 +2,7 @@
 #include "common/bus/bus_envelope.h"
 #include "common/bus/kinds.h"
 #include "proto/gateway.pb-c.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 static struct bus_frame sample(void)
 {
@@ -232,9 +232,5 @@ int main(void)
     tcase_add_test(t, a_message_unpacks_into_an_arena);
     tcase_add_test(t, kinds_are_found_by_number_and_never_twice);
     suite_add_tcase(s, t);
-    SRunner *run = srunner_create(s);
-    srunner_run_all(run, CK_NORMAL);
-    int failed = srunner_ntests_failed(run);
-    srunner_free(run);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

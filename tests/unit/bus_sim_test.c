@@ -1,7 +1,7 @@
 /* The simulated network under faults, and scripted time. */
 #include "common/bus/bus_sim.h"
 #include "common/log/log.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 enum { CALLERS = 3, CALLS = 40 };
 static const char url[] = "ipc:///call";
@@ -312,9 +312,5 @@ int main(void)
     tcase_add_test(t, events_run_by_time_and_then_by_order);
     tcase_add_test(t, a_flow_runs_on_scripted_time);
     suite_add_tcase(s, t);
-    SRunner *run = srunner_create(s);
-    srunner_run_all(run, CK_NORMAL);
-    int failed = srunner_ntests_failed(run);
-    srunner_free(run);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -4,7 +4,7 @@
 #include "common/bus/bus_transport.h"
 #include "common/log/log.h"
 #include "proto/planner.pb-c.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <stdio.h>
 
 enum { SENT_MOST = 64 };
@@ -217,7 +217,7 @@ START_TEST(budget_is_what_is_left_and_the_id_stays)
     ck_assert_uint_eq(second.budget_ms, 5400);
     ck_assert_mem_eq(first.request_id, second.request_id, 16);
     ck_assert_mem_eq(first.trace_id, second.trace_id, 16);
-    ck_assert(!bus_id_is_zero(first.request_id));
+    ck_assert(!id16_is_zero(first.request_id));
     answer_sent(&f, 1, NULL);
     ck_assert_int_eq(a.n_done, 1);
     ck_assert_str_eq(a.reply, "reply");
@@ -246,7 +246,7 @@ START_TEST(trace_of_the_caller_goes_with_the_call_and_without_one_it_has_its_own
     struct bus_frame given = frame_of(&f.sent[0].frame, &arena);
     struct bus_frame own = frame_of(&f.sent[1].frame, &arena);
     ck_assert_mem_eq(given.trace_id, trace, 16);
-    ck_assert(!bus_id_is_zero(own.trace_id));
+    ck_assert(!id16_is_zero(own.trace_id));
     ck_assert_mem_ne(own.trace_id, trace, 16);
     arena_fini(&arena);
     fake_fini(&f);
@@ -754,9 +754,5 @@ int main(void)
     tcase_add_test(t, equal_ids_of_different_callers_are_different_requests);
     tcase_add_test(t, a_request_without_a_budget_has_the_kinds_own);
     suite_add_tcase(s, t);
-    SRunner *run = srunner_create(s);
-    srunner_run_all(run, CK_NORMAL);
-    int failed = srunner_ntests_failed(run);
-    srunner_free(run);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

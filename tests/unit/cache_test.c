@@ -2,7 +2,7 @@
 #include "common/cache/cache_internal.h"
 #include "common/cache/cache_sim.h"
 #include "common/log/log.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 static const struct uuid site = {{1, 2, 3}};
 
@@ -227,9 +227,5 @@ int main(void)
     tcase_add_test(t, a_put_lost_after_the_write_is_seen_at_the_next_sync);
     tcase_add_test(t, a_crash_in_the_middle_of_a_put_calls_nobody);
     suite_add_tcase(s, t);
-    SRunner *run = srunner_create(s);
-    srunner_run_all(run, CK_NORMAL);
-    int failed = srunner_ntests_failed(run);
-    srunner_free(run);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

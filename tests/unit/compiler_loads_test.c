@@ -1,6 +1,7 @@
 /* Loads of the pool: who holds them, when they are sent again, when they are unloaded. */
 #include "common/compiler/compiler_internal.h"
 #include "tests/support/compiler_client.h"
+#include "tests/support/suite.h"
 #include <signal.h>
 #include <stdio.h>
 
@@ -263,9 +264,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run(suite());
 }

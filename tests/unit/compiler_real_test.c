@@ -2,7 +2,7 @@
 #include "common/base/buf.h"
 #include "common/compiler/compiler.h"
 #include "proto/compiler.pb-c.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -334,9 +334,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run(suite());
 }

@@ -1,6 +1,7 @@
 /* Children that start from a snapshot beside the bundle, and what happens when that fails. */
 #include "common/compiler/compiler_internal.h"
 #include "tests/support/compiler_client.h"
+#include "tests/support/suite.h"
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -173,9 +174,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run(suite());
 }

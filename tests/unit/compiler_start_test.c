@@ -1,5 +1,6 @@
 /* How a child is started: what it must not see, and what is told when it does not come up. */
 #include "tests/support/compiler_client.h"
+#include "tests/support/suite.h"
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -221,9 +222,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run(suite());
 }

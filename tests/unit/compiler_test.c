@@ -1,5 +1,6 @@
 /* Children that hang, die, talk rubbish or grow; calls that wait, are cancelled or refused. */
 #include "tests/support/compiler_client.h"
+#include "tests/support/suite.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -370,9 +371,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run(suite());
 }

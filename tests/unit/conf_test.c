@@ -1,7 +1,7 @@
 #include "common/base/buf.h"
 #include "common/conf/conf.h"
+#include "tests/support/suite.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -486,9 +486,5 @@ int main(void)
     tcase_add_test(t, the_table_prints_as_markdown);
     Suite *s = suite_create("conf");
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

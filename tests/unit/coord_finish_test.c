@@ -12,10 +12,7 @@ static struct coord_lease begin(int reloads)
     fx_init(&f, reloads);
     unit = fx_unit(&f, "p1");
     run = fx_create(&f, unit);
-    struct fx_plan p;
-    fx_plan_init(&p);
-    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba");
-    fx_planned(&f, run, &p);
+    fx_plan_one(&f, run, "ba");
     return fx_pull_one(&f, "b1");
 }
 
@@ -159,10 +156,7 @@ START_TEST(resolve_that_finds_another_table_gives_the_old_result_up)
     const char *old = fx_bound(&f, unit, "a")->generation.id;
     run = fx_create_with(
         &f, &(struct coord_run_new){.unit = unit, .trigger = "ON_DEMAND", .force_refresh = true});
-    struct fx_plan p;
-    fx_plan_init(&p);
-    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba");
-    fx_planned(&f, run, &p);
+    fx_plan_one(&f, run, "ba");
     struct coord_lease l = fx_pull_one(&f, "b1");
     ck_assert_int_eq(fx_grant(&f, l.token, 7), 0);
     fx_wait(&f, 10001);

@@ -11,7 +11,18 @@ static const struct coord_limits limits = {
     .bound_wait_loading = {600000},
     .gateway_live = {5000},
     .gateway_gone = {60000},
+    .gateway_comes = {5000},
 };
+
+/* Of a planner that dies all the time nobody would ever hear when there are no gateways. */
+static struct coord *coord_make(bool reloads)
+{
+    struct coord_limits lim = limits;
+    if (reloads) {
+        lim.gateway_comes = MS(0);
+    }
+    return coord_new(&installation, &lim);
+}
 
 /* ---- life ---- */
 void fx_init(struct fx *f, int reloads)
@@ -21,7 +32,7 @@ void fx_init(struct fx *f, int reloads)
     arena_init(&f->mem);
     coord_out_init(&f->o, &f->mem);
     f->now = (struct coord_now){.mono = {1000}, .unix_us = 1766012345678000};
-    f->c = coord_new(&installation, &limits);
+    f->c = coord_make(f->reloads);
     coord_started(f->c, f->now, &f->o);
 }
 
@@ -35,7 +46,7 @@ void fx_fini(struct fx *f)
 void fx_reload(struct fx *f)
 {
     coord_free(f->c);
-    f->c = coord_new(&installation, &limits);
+    f->c = coord_make(f->reloads);
     memory_store_load(f->store, f->c, f->now);
     coord_started(f->c, f->now, &f->o);
     ck_assert_ptr_null(memory_store_apply(f->store, &f->o.rows));
@@ -44,7 +55,7 @@ void fx_reload(struct fx *f)
 
 static void compare_with_reload(struct fx *f)
 {
-    struct coord *again = coord_new(&installation, &limits);
+    struct coord *again = coord_make(f->reloads);
     memory_store_load(f->store, again, f->now);
     auto_free char *lived = coord_dump(f->c);
     auto_free char *loaded = coord_dump(again);
@@ -203,6 +214,14 @@ void fx_planned(struct fx *f, const char *run, struct fx_plan *p)
     next_call(f);
     ck_assert_int_eq(coord_run_planned(f->c, f->now, run, &p->p, &f->o), 0);
     fx_commit(f);
+}
+
+void fx_plan_one(struct fx *f, const char *run, const char *build)
+{
+    struct fx_plan p;
+    fx_plan_init(&p);
+    fx_plan_add(&p, PLAN_BUILD, "a", "a", build);
+    fx_planned(f, run, &p);
 }
 
 /* ---- builders and gateways ---- */

@@ -50,6 +50,7 @@ void fx_plan_parent(struct fx_plan *p, size_t child, size_t parent);
 void fx_plan_carry(struct fx *f, struct fx_plan *p, const char *name, const char *table,
                    const char *build); /* what is current */
 void fx_planned(struct fx *f, const char *run, struct fx_plan *p);
+void fx_plan_one(struct fx *f, const char *run, const char *build); /* of source a at table a */
 
 size_t fx_pull(struct fx *f, const char *builder, size_t slots, struct coord_lease *out);
 struct coord_lease fx_pull_one(struct fx *f, const char *builder);

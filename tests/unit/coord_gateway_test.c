@@ -5,17 +5,20 @@
 static struct fx f;
 static uint64_t unit;
 
+/* Plans a run of one build and leases its job. */
+static struct coord_lease plan_one(const char *run, const char *build)
+{
+    fx_plan_one(&f, run, build);
+    return fx_pull_one(&f, "b1");
+}
+
 /* A run whose only job is published while the named gateways are live; binding. */
 static const char *begin(const char *one, const char *two)
 {
     fx_init(&f, 0);
     unit = fx_unit(&f, "p1");
     const char *run = fx_create(&f, unit);
-    struct fx_plan p;
-    fx_plan_init(&p);
-    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba");
-    fx_planned(&f, run, &p);
-    struct coord_lease l = fx_pull_one(&f, "b1");
+    struct coord_lease l = plan_one(run, "ba");
     fx_report(&f, one, unit, 1, false);
     fx_report(&f, two, unit, 1, false);
     fx_build(&f, &l);
@@ -148,6 +151,36 @@ START_TEST(planner_that_starts_anew_goes_on_waiting_for_gateways_it_has_not_hear
 }
 END_TEST
 
+/* The run was not binding yet when its planner died: the next one has heard nobody when it binds.
+ */
+START_TEST(planner_that_takes_over_waits_for_the_gateways_of_the_first_one)
+{
+    fx_init(&f, 0);
+    unit = fx_unit(&f, "p1");
+    const char *run = fx_create(&f, unit);
+    struct coord_lease l = plan_one(run, "ba");
+    fx_report(&f, "g1", unit, 1, false);
+    fx_reload(&f);
+    fx_build(&f, &l);
+    ck_assert_int_eq(fx_run_state(&f, run), RUN_BINDING);
+    ck_assert(!coord_unit_reported(f.c, f.now, unit, epoch()));
+    ck_assert_int_le(coord_next_due(f.c).v, f.now.mono.v + 5000);
+    fx_wait(&f, 1000);
+    ck_assert_int_eq(fx_run_state(&f, run), RUN_BINDING);
+    fx_report(&f, "g1", unit, epoch(), false);
+    ck_assert_int_eq(fx_run_state(&f, run), RUN_READY);
+
+    const char *next = fx_create(&f, unit); /* and what it begins itself */
+    fx_reload(&f);
+    l = plan_one(next, "bb");
+    fx_build(&f, &l);
+    ck_assert_int_eq(fx_run_state(&f, next), RUN_BINDING);
+    fx_wait(&f, 5000); /* nobody came */
+    ck_assert_int_eq(fx_run_state(&f, next), RUN_READY);
+    fx_fini(&f);
+}
+END_TEST
+
 START_TEST(new_boot_of_a_gateway_has_applied_nothing)
 {
     const char *run = begin("g1", "g2");
@@ -230,6 +263,7 @@ TCase *coord_gateway_tests(void)
     tcase_add_test(tc, gateway_that_failed_to_apply_does_not_hold_the_run);
     tcase_add_test(tc, stop_comes_too_late_while_binding);
     tcase_add_test(tc, planner_that_starts_anew_goes_on_waiting_for_gateways_it_has_not_heard_yet);
+    tcase_add_test(tc, planner_that_takes_over_waits_for_the_gateways_of_the_first_one);
     tcase_add_test(tc, new_boot_of_a_gateway_has_applied_nothing);
     tcase_add_test(tc, gateway_that_is_ahead_gets_a_new_epoch_at_once);
     tcase_add_test(tc, publish_is_told_when_the_gateways_caught_up);

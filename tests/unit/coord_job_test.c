@@ -11,10 +11,7 @@ static const char *begin(int reloads, bool force)
     uint64_t unit = fx_unit(&f, "p1");
     const char *run = fx_create_with(
         &f, &(struct coord_run_new){.unit = unit, .trigger = "ON_DEMAND", .force_refresh = force});
-    struct fx_plan p;
-    fx_plan_init(&p);
-    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba");
-    fx_planned(&f, run, &p);
+    fx_plan_one(&f, run, "ba");
     return run;
 }
 
@@ -221,10 +218,7 @@ START_TEST(forced_run_builds_what_another_run_has_just_made)
     uint64_t other = fx_unit(&f, "p2");
     const char *waiting = fx_create_with(
         &f, &(struct coord_run_new){.unit = other, .trigger = "ON_DEMAND", .force_refresh = true});
-    struct fx_plan p;
-    fx_plan_init(&p);
-    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba");
-    fx_planned(&f, waiting, &p);
+    fx_plan_one(&f, waiting, "ba");
     struct coord_lease l = fx_pull_one(&f, "b1");
     fx_build(&f, &l);
     ck_assert(fx_noted(&f, NOTE_JOBS));
@@ -411,10 +405,7 @@ START_TEST(builder_that_has_gone_reaches_nothing_any_more)
     ck_assert_uint_eq(pull_reaching("b1", NULL, 0, &l), 0);
     uint64_t unit = fx_unit(&f, "p1");
     const char *run = fx_create(&f, unit);
-    struct fx_plan p;
-    fx_plan_init(&p);
-    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba");
-    fx_planned(&f, run, &p);
+    fx_plan_one(&f, run, "ba");
     fx_wait(&f, 0);
     ck_assert_int_gt(coord_next_due(f.c).v, f.now.mono.v + 19900); /* it counts as gone then */
     ck_assert_int_le(coord_next_due(f.c).v, f.now.mono.v + 20000);

@@ -1,5 +1,6 @@
 /* The coordinator: every decision committed to the run store in memory, checked, and compared with
  * a reload. */
+#include "tests/support/suite.h"
 #include "tests/unit/coord_suites.h"
 
 int main(void)
@@ -14,9 +15,5 @@ int main(void)
     suite_add_tcase(s, coord_delete_tests());
     suite_add_tcase(s, coord_gateway_tests());
     suite_add_tcase(s, coord_retire_tests());
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

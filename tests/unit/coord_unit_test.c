@@ -64,6 +64,7 @@ START_TEST(reload_unbinds_a_run_reuses_and_a_restart_rebinds)
     ck_assert(!memory_unit(f.store, unit)->reload_emptied);
     ck_assert_uint_eq(memory_set(f.store, unit)->load, 2);
 
+    fx_wait(&f, 5000); /* no gateway comes */
     fx_publish(&f, unit, 3, "reload", NULL, 0);
     const char *run = fx_create(&f, unit);
     struct fx_plan p;
@@ -90,6 +91,7 @@ START_TEST(what_a_patch_or_a_publish_unbinds_stays_unbound_after_a_restart)
     ck_assert_ptr_null(fx_bound(&f, unit, "a"));
     ck_assert_int_eq(coord_unbind(f.c, f.now, 99, "patch", false, &f.o), ERR_NOT_FOUND);
 
+    fx_wait(&f, 5000); /* no gateway comes */
     unit = fx_unit(&f, "p2");
     fx_baked(&f, unit, "b", "b", "bb");
     ck_assert_int_eq(coord_unbind(f.c, f.now, unit, "reload", true, &f.o), 0);
@@ -132,10 +134,7 @@ START_TEST(run_in_progress_binds_all_it_builds_after_a_reload)
     fx_init(&f, _i);
     uint64_t unit = fx_unit(&f, "p1");
     const char *run = fx_create(&f, unit);
-    struct fx_plan p;
-    fx_plan_init(&p);
-    fx_plan_add(&p, PLAN_BUILD, "a", "a", "ba");
-    fx_planned(&f, run, &p);
+    fx_plan_one(&f, run, "ba");
     struct coord_lease l = fx_pull_one(&f, "b1");
     fx_publish(&f, unit, 2, "reload", NULL, 0);
     fx_build(&f, &l);

@@ -1,6 +1,5 @@
 #include "common/base/crypto.h"
-
-#include <check.h>
+#include "tests/support/suite.h"
 
 static void assert_hex(const void *p, size_t len, const char *hex)
 {
@@ -202,9 +201,5 @@ int main(void)
     tcase_add_test(t, ulids_sort_by_time_and_hold_all_bits);
     Suite *s = suite_create("crypto");
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

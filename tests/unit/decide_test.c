@@ -3,7 +3,7 @@
 #include "services/gateway/core/sql_shape.h"
 
 #include "common/json/json.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 #define DAY_US (INT64_C(86400) * 1000000)
 #define NOW_US (INT64_C(1764547200) * 1000000) /* 2025-12-01 */
@@ -366,9 +366,5 @@ int main(void)
     tcase_add_test(t, only_reading_statements_pass);
     tcase_add_test(t, statements_are_wrapped_so_that_comments_end);
     suite_add_tcase(suite, t);
-    SRunner *r = srunner_create(suite);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -1,4 +1,5 @@
 /* Instances, their locks and limits, and the threads over them. */
+#include "tests/support/suite.h"
 #include "tests/unit/duck_fixture.h"
 
 #include <fcntl.h>
@@ -569,9 +570,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

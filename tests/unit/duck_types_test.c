@@ -1,6 +1,7 @@
 /* Every type of DuckDB as text and as JSON. */
 #include "common/duck/duck_text.h"
 #include "common/duck/duck_type.h"
+#include "tests/support/suite.h"
 #include "tests/unit/duck_fixture.h"
 
 #include <stdio.h>
@@ -248,9 +249,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

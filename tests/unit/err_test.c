@@ -1,6 +1,6 @@
 #include "common/err/err.h"
+#include "tests/support/suite.h"
 
-#include <check.h>
 #include <errno.h>
 
 START_TEST(setting_gives_the_code_and_the_sentence)
@@ -176,9 +176,5 @@ int main(void)
     tcase_add_test(t, a_secret_cut_off_at_the_limit_does_not_show_its_front);
     Suite *s = suite_create("err");
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

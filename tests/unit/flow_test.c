@@ -1,7 +1,7 @@
 #include "common/flow/flow.h"
 #include "common/flow/flow_graph.h"
 #include "common/log/log.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <stdio.h>
 
 /* A world with a scripted clock: deferred flows in a queue, one armed deadline per flow. */
@@ -724,9 +724,5 @@ int main(void)
     tcase_add_test(tc, graph_shows_every_step_and_arrow);
     Suite *s = suite_create("flow");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

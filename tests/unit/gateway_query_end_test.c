@@ -1,6 +1,7 @@
 /* The query half when things end early: clients that hang up, slots, closing; and the requests
  * beside queries. */
 #include "gateway_query_fixture.h"
+#include "tests/support/suite.h"
 
 #define QUERY "{\"query\":\"run: a -> x\",\"compactJson\":true}"
 
@@ -280,9 +281,5 @@ int main(void)
     tcase_add_test(t, a_connection_without_driver_fails_its_test);
     tcase_add_test(t, an_unreachable_connection_fails_its_test_without_its_password);
     suite_add_tcase(suite, t);
-    SRunner *r = srunner_create(suite);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 /* The query half: what is asked of compiler and warehouse, and what comes of their answers. */
 #include "gateway_query_fixture.h"
+#include "tests/support/suite.h"
 
 #define QUERY "{\"query\":\"run: a -> x\",\"compactJson\":true}"
 
@@ -378,9 +379,5 @@ int main(void)
     tcase_add_test(t, nothing_is_tagged_without_a_declaration_or_when_it_is_off);
     tcase_add_test(t, texts_too_long_are_refused);
     suite_add_tcase(suite, t);
-    SRunner *r = srunner_create(suite);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -3,6 +3,7 @@
  * come back once. */
 #include "http_client.h"
 #include "services/gateway/binder/binder.h"
+#include "tests/support/suite.h"
 #include <semaphore.h>
 
 enum { WORKERS = 2 };
@@ -393,9 +394,5 @@ int main(void)
     tcase_add_test(t, a_cancelled_errand_comes_back_once);
     tcase_add_test(t, a_cancel_that_crosses_the_end_changes_nothing);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

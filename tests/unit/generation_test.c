@@ -1,6 +1,6 @@
 /* Generations on disk: published whole or not at all, found again, swept by record only. */
 #include "common/generation/generation.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -608,9 +608,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

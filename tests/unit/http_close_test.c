@@ -293,16 +293,22 @@ static void on_diverted(void *data, int fd)
     http_server_take_fd(worker->server, fd);
 }
 
+/* A server that listens and one that gets what it accepts, on one loop. */
+static void diverting_init(struct fixture *f, struct fixture *worker)
+{
+    fixture_init(f, NULL);
+    client_close(&f->c);
+    turn_until(f->loop, http_server_open(f->server) == 0);
+    *worker = (struct fixture){.loop = f->loop};
+    struct http_handler h = {worker, on_fixture_request, NULL};
+    worker->server = http_server_new(f->loop, NULL, &h);
+    http_server_divert(f->server, on_diverted, worker);
+}
+
 START_TEST(accepted_socket_can_be_served_by_another_server)
 {
     struct fixture f, worker;
-    fixture_init(&f, NULL);
-    client_close(&f.c);
-    turn_until(f.loop, http_server_open(f.server) == 0);
-    worker = (struct fixture){.loop = f.loop};
-    struct http_handler h = {&worker, on_fixture_request, NULL};
-    worker.server = http_server_new(f.loop, NULL, &h);
-    http_server_divert(f.server, on_diverted, &worker);
+    diverting_init(&f, &worker);
 
     client_connect(&f.c, http_server_port(f.server));
     client_send(&f.c, "GET /w HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -322,13 +328,7 @@ START_TEST(what_waits_in_the_queue_is_handed_on_before_the_socket_closes)
     enum { WAITING = 20 };
     struct fixture f, worker;
     struct client waiting[WAITING];
-    fixture_init(&f, NULL);
-    client_close(&f.c);
-    turn_until(f.loop, http_server_open(f.server) == 0);
-    worker = (struct fixture){.loop = f.loop};
-    struct http_handler h = {&worker, on_fixture_request, NULL};
-    worker.server = http_server_new(f.loop, NULL, &h);
-    http_server_divert(f.server, on_diverted, &worker);
+    diverting_init(&f, &worker);
     for (int i = 0; i < WAITING; i++) { /* no turn of the loop between here and the close */
         client_connect(&waiting[i], http_server_port(f.server));
         client_send(&waiting[i], "GET /w HTTP/1.1\r\nHost: x\r\n\r\n");

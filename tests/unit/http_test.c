@@ -2,6 +2,7 @@
 #include "common/log/log.h"
 #include "http_fixture.h"
 #include "http_tests.h"
+#include "tests/support/suite.h"
 
 static void ask(struct fixture *f, const char *request, const char *answer_part)
 {
@@ -421,9 +422,5 @@ int main(void)
     Suite *s = suite_create("http");
     suite_add_tcase(s, tc);
     suite_add_tcase(s, http_close_tests());
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

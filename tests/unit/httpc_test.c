@@ -1,6 +1,7 @@
 #include "common/httpc/httpc.h"
 #include "common/log/log.h"
 #include "http_fixture.h"
+#include "tests/support/suite.h"
 
 struct answer {
     struct httpc_call call;
@@ -246,9 +247,5 @@ int main(void)
     tcase_add_test(tc, unix_socket_is_reached_and_a_wrong_one_is_an_error);
     Suite *s = suite_create("httpc");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

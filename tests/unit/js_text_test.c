@@ -1,7 +1,6 @@
 /* Numbers and times as JavaScript prints them; expectations come from node. */
 #include "services/gateway/core/js_text.h"
-
-#include <check.h>
+#include "tests/support/suite.h"
 
 static const struct {
     const char *text, *printed;
@@ -189,9 +188,5 @@ int main(void)
     tcase_add_test(t, what_is_no_time_prints_nothing);
     tcase_add_test(t, microseconds_print_as_iso_text_on_both_sides_of_1970);
     suite_add_tcase(suite, t);
-    SRunner *r = srunner_create(suite);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

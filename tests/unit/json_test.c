@@ -1,6 +1,5 @@
 #include "common/json/json.h"
-
-#include <check.h>
+#include "tests/support/suite.h"
 
 static const char *written(struct slice text)
 {
@@ -182,9 +181,5 @@ int main(void)
     tcase_add_test(t, texts_that_hold_a_credential_are_taken_out_whatever_they_are_called);
     Suite *s = suite_create("json");
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

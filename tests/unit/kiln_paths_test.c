@@ -1,6 +1,6 @@
 /* Where kiln up keeps things (protocol.md 12). */
 #include "services/kiln/up_paths.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -273,9 +273,5 @@ int main(void)
     tcase_add_test(t, directory_that_a_user_cannot_pass_is_named);
     tcase_add_test(t, taken_port_is_named_with_the_flag_that_helps);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

@@ -7,7 +7,7 @@
 #include "services/kiln/receipt.h"
 #include "services/kiln/rows.h"
 #include "services/kiln/up_child.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 /* ---- arguments ---- */
 struct options {
@@ -391,9 +391,5 @@ int main(void)
     tcase_add_test(t, path_segments_are_encoded);
     tcase_add_test(t, exit_codes_are_those_that_are_documented);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

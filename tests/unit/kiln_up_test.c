@@ -1,7 +1,7 @@
 /* kiln up with services that only answer probes: ready, restarts, refusals, the end. */
 #include "common/base/buf.h"
 #include "services/kiln/up_paths.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -340,9 +340,5 @@ int main(void)
     tcase_add_test(t, second_kiln_up_on_a_root_and_a_taken_port_are_refused);
     tcase_add_test(t, bad_command_lines_are_refused_before_anything_starts);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

@@ -1,7 +1,7 @@
 /* Verbs against a gateway that answers from a script: what they ask, print and exit with. */
 #include "common/http/http.h"
 #include "services/kiln/kiln.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -400,9 +400,5 @@ int main(void)
     tcase_add_test(t, status_exits_1_when_something_does_not_load);
     tcase_add_test(t, gateway_that_is_not_there_exits_3_and_names_the_remedy);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

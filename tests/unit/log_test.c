@@ -1,7 +1,7 @@
 #include "common/json/json.h"
 #include "common/log/log.h"
+#include "tests/support/suite.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -150,9 +150,5 @@ int main(void)
     tcase_add_test(t, id_is_printed_as_hex_and_none_as_a_dash);
     Suite *s = suite_create("log");
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

@@ -1,6 +1,6 @@
 #include "common/log/log.h"
 #include "common/loop/loop.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -354,9 +354,5 @@ int main(void)
     tcase_add_test(tc, flow_runs_into_its_deadline_and_out_of_a_cancel_on_the_loop);
     Suite *s = suite_create("loop");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

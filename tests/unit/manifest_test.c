@@ -1,3 +1,4 @@
+#include "tests/support/suite.h"
 #include "tests/unit/plan_fixture.h"
 
 static struct err err;
@@ -276,9 +277,5 @@ int main(void)
     tcase_add_loop_test(tc, bad_body_is_refused_by_field, 0, (int)ARRAY_LEN(bad_bodies));
     Suite *s = suite_create("manifest");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

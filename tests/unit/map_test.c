@@ -1,6 +1,6 @@
 #include "common/base/map.h"
+#include "tests/support/suite.h"
 
-#include <check.h>
 #include <stdio.h>
 
 static int values[5000];
@@ -146,9 +146,5 @@ int main(void)
     tcase_add_test(t, number_keys_and_byte_keys_never_meet);
     Suite *s = suite_create("map");
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

@@ -1,5 +1,5 @@
 #include "common/service/metrics.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <pthread.h>
 
 START_TEST(counters_and_gauges_are_printed_once_per_family)
@@ -91,9 +91,5 @@ int main(void)
     tcase_add_test(tc, label_values_are_escaped);
     Suite *s = suite_create("metrics");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

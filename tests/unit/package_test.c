@@ -1,3 +1,4 @@
+#include "tests/support/suite.h"
 #include "tests/unit/package_fixture.h"
 #include "tests/unit/package_suites.h"
 
@@ -186,9 +187,5 @@ int main(void)
     Suite *s = suite_create("package");
     suite_add_tcase(s, dir_case());
     suite_add_tcase(s, archive_case());
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

@@ -1,5 +1,5 @@
 #include "common/pgc/pgc_sim.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 #define PATIENCE 10000 /* ms a test waits for a condition before it fails */
 #define turn_until(l, claim)                                                                       \
@@ -183,9 +183,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

@@ -1,6 +1,6 @@
 #include "common/pgc/pgc.h"
 #include "tests/support/pg_server.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <stdio.h>
 
 #define PATIENCE 20000 /* ms a test waits for a condition before it fails */
@@ -665,9 +665,5 @@ int main(void)
         return EXIT_FAILURE;
     }
     pg_server_exec(&server, "postgres", "CREATE ROLE locked NOLOGIN");
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

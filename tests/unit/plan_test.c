@@ -1,3 +1,4 @@
+#include "tests/support/suite.h"
 #include "tests/unit/plan_fixture.h"
 
 /* ---- shape of the plan ---- */
@@ -416,10 +417,6 @@ int main(void)
     tcase_add_test(tc, incremental_is_built_in_full_with_an_advisory_and_rubbish_fails_the_load);
     Suite *s = suite_create("plan");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_add_suite(runner, plan_refusal_suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    int failed = suite_run(s);
+    return failed | suite_run(plan_refusal_suite());
 }

@@ -1,3 +1,4 @@
+#include "tests/support/suite.h"
 #include "tests/unit/plan_fixture.h"
 
 static const char *const good_crons[] = {
@@ -187,9 +188,5 @@ int main(void)
     tcase_add_test(tc, load_failure_keeps_its_status_beside_a_publish_rejection);
     Suite *s = suite_create("policy");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

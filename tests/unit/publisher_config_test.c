@@ -1,5 +1,5 @@
 #include "services/planner/package/package.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 static struct arena arena;
 static struct err fault;
@@ -183,9 +183,5 @@ int main(void)
     tcase_add_test(tc, locations_are_made_absolute_or_refused_in_one_sentence);
     Suite *s = suite_create("publisher_config");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

@@ -1,7 +1,6 @@
 /* The compile cache: counts, sharing, least recently used out. */
 #include "services/gateway/query/cache.h"
-
-#include <check.h>
+#include "tests/support/suite.h"
 
 struct waiter {
     struct gw_cache_wait w;
@@ -197,9 +196,5 @@ int main(void)
     tcase_add_test(t, the_least_recently_used_goes_first);
     tcase_add_test(t, large_values_push_others_out_but_are_served);
     suite_add_tcase(suite, t);
-    SRunner *r = srunner_create(suite);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

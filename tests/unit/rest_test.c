@@ -2,6 +2,7 @@
 #include "common/base/buf.h"
 #include "rest_suites.h"
 #include "services/gateway/rest_publisher/rest_routes.h"
+#include "tests/support/suite.h"
 #include <stdio.h>
 
 static struct arena arena;
@@ -226,9 +227,5 @@ int main(void)
     Suite *s = suite_create("rest");
     suite_add_tcase(s, tc);
     suite_add_tcase(s, rest_body_case());
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

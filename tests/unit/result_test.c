@@ -2,7 +2,7 @@
 #include "services/gateway/core/result.h"
 
 #include "common/json/json.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 struct shape {
     struct arena a;
@@ -445,9 +445,5 @@ int main(void)
     tcase_add_test(t, a_schema_that_is_none_is_refused);
     tcase_add_test(t, escaping_keeps_or_drops_white_space_between_tokens);
     suite_add_tcase(suite, t);
-    SRunner *r = srunner_create(suite);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

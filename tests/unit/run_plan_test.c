@@ -1,3 +1,4 @@
+#include "tests/support/suite.h"
 #include "tests/unit/run_plan_fixture.h"
 
 /* ---- carry or build ---- */
@@ -205,10 +206,6 @@ int main(void)
     tcase_add_test(tc, targets_that_turn_out_to_be_one_place_collide);
     Suite *s = suite_create("run_plan");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_add_suite(runner, run_plan_scope_suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    int failed = suite_run(s);
+    return failed | suite_run(run_plan_scope_suite());
 }

@@ -1,8 +1,8 @@
 /* Sandboxes: files where models expect them, one instance for all who ask, closed when nobody does.
  */
 #include "common/sandbox/sandbox.h"
+#include "tests/support/suite.h"
 
-#include <check.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -265,9 +265,5 @@ int main(void)
     tcase_add_test(tc,
                    missing_or_other_data_file_is_told_by_name_leaves_the_others_and_can_be_mended);
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

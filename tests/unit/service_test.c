@@ -1,7 +1,7 @@
 #include "common/httpc/httpc.h"
 #include "common/service/metrics.h"
 #include "common/service/service.h"
-#include <check.h>
+#include "tests/support/suite.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -320,9 +320,5 @@ int main(void)
     tcase_add_test(tc, bad_configuration_starts_nothing);
     Suite *s = suite_create("service");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

@@ -1,7 +1,7 @@
 #include "services/planner/store/set_json.h"
 #include "services/planner/store/sql_split.h"
 #include "services/planner/store/store_sql.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 static struct arena arena;
 
@@ -135,9 +135,5 @@ int main(void)
     tcase_add_test(tc, json_of_another_shape_is_refused);
     Suite *s = suite_create("store_sql");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

@@ -1,6 +1,5 @@
 #include "common/toml/toml.h"
-
-#include <check.h>
+#include "tests/support/suite.h"
 
 static struct arena arena;
 static struct toml_doc doc;
@@ -140,9 +139,5 @@ int main(void)
     tcase_add_test(t, deep_nesting_is_refused_not_crashed_on);
     Suite *s = suite_create("toml");
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

@@ -1,5 +1,5 @@
 #include "common/warehouse/warehouse.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 static struct arena arena;
 
@@ -166,9 +166,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

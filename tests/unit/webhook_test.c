@@ -1,5 +1,5 @@
 #include "services/planner/package/package.h"
-#include <check.h>
+#include "tests/support/suite.h"
 
 /* The example of the Standard Webhooks specification. */
 #define SECRET "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -161,9 +161,5 @@ int main(void)
     tcase_add_test(tc, webhook_without_signature_or_secret_is_refused);
     Suite *s = suite_create("webhook");
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

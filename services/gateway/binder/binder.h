@@ -69,7 +69,7 @@ void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text
 void binder_put_redis(struct gw_unit *u);
 void binder_settle(struct gw_binder *b); /* something has ended that the part's close waits for */
 /* binder_serve.c: what workers serve, and what they ask */
-void binder_serve(struct gw_unit *u, struct gw_package *p); /* takes a count of p */
+void binder_serve(struct gw_unit *u, struct gw_package *p); /* takes p; NULL: the unit goes */
 void binder_unserve(struct gw_unit *u);
 uint64_t binder_oldest(const struct gw_binder *b, const struct gw_unit *u); /* epoch in use */
 void binder_wake(struct gw_binder *b, const struct gw_unit *u, int rc);

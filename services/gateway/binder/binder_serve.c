@@ -62,7 +62,7 @@ static void on_swapped(struct gw_each *each)
     binder_settle(b);
 }
 
-static void start_swap(const struct gw_unit *u, struct gw_package *p)
+void binder_serve(struct gw_unit *u, struct gw_package *p)
 {
     struct gw_swap *s = xcalloc(1, sizeof(*s));
     s->b = u->g->binder;
@@ -74,15 +74,10 @@ static void start_swap(const struct gw_unit *u, struct gw_package *p)
     gw_each_start(u->g, swap, on_swapped, s);
 }
 
-void binder_serve(struct gw_unit *u, struct gw_package *p)
-{
-    start_swap(u, p);
-}
-
 void binder_unserve(struct gw_unit *u)
 {
     if (u->in_force) {
-        start_swap(u, NULL);
+        binder_serve(u, NULL);
     }
 }
 

@@ -19,11 +19,15 @@ void gw_add_correlation(struct buf *body, const char *id)
     }
 }
 
-void gw_correlation_make(char out[GW_CORRELATION_CAP])
+void gw_tag_statement(struct wh_query *q, const char *tag, char id[GW_CORRELATION_CAP])
 {
-    uint8_t id[16];
-    random_bytes(id, sizeof(id));
-    hex_encode(id, sizeof(id), out);
+    q->tag = tag;
+    if (tag) {
+        uint8_t bytes[16];
+        random_bytes(bytes, sizeof(bytes));
+        hex_encode(bytes, sizeof(bytes), id);
+        q->correlation = id;
+    }
 }
 
 /* Order of spec 7.4, then the receipt. */

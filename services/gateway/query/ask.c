@@ -50,8 +50,7 @@ int gw_refuse_version(struct http_req *r, const json_t *body, struct err *e)
     char *value = NULL;
     if (http_query_get(r, "versionId", http_arena(r), &value) ||
         is_given(json_object_get(body, "versionId"))) {
-        return err_set(e, ERR_UNSUPPORTED,
-                       "versionId is not implemented: leave it out to use the version in force");
+        return err_set(e, ERR_UNSUPPORTED, GW_NO_VERSIONS);
     }
     return 0;
 }

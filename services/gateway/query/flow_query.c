@@ -159,7 +159,7 @@ static void set_tag(struct query *q)
 {
     const struct gw_compiled *c = q->compiled;
     const struct gw_tag_ask *ask = &q->ask.tag;
-    q->wq.tag = c->tag;
+    const char *tag = c->tag;
     q->wq.prepare_as = c->prepare_as;
     if (gw_is_tagged(q->w->g) && (ask->said.n > 0 || ask->class_name)) {
         struct gw_properties all = ask->said;
@@ -171,13 +171,10 @@ static void set_tag(struct query *q)
                                            .package = q->p->name,
                                            .model = q->model,
                                            .source = c->source};
-        q->wq.tag = gw_tag_text(&q->flow.arena, &all, &about);
-        q->wq.prepare_as = q->wq.tag ? NULL : c->prepare_as;
+        tag = gw_tag_text(&q->flow.arena, &all, &about);
+        q->wq.prepare_as = tag ? NULL : c->prepare_as;
     }
-    if (q->wq.tag) {
-        gw_correlation_make(q->correlation);
-        q->wq.correlation = q->correlation;
-    }
+    gw_tag_statement(&q->wq, tag, q->correlation);
 }
 
 static enum flow_next execute(struct query *q)

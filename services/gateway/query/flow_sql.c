@@ -85,11 +85,9 @@ static void set_tag(struct sql_query *q)
 {
     const struct gw_tag_about about = {.class_name = q->tag.class_name,
                                        .environment = q->environment};
-    q->wq.tag = gw_is_tagged(q->w->g) ? gw_tag_text(&q->flow.arena, &q->tag.said, &about) : NULL;
-    if (q->wq.tag) {
-        gw_correlation_make(q->correlation);
-        q->wq.correlation = q->correlation;
-    }
+    const char *tag =
+        gw_is_tagged(q->w->g) ? gw_tag_text(&q->flow.arena, &q->tag.said, &about) : NULL;
+    gw_tag_statement(&q->wq, tag, q->correlation);
 }
 
 static enum flow_next step_execute(struct flow *f)

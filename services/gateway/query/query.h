@@ -34,9 +34,10 @@ static inline bool gw_is_tagged(const struct gateway *g)
 {
     return !g->set->query_metadata || strcmp(g->set->query_metadata, "off") != 0;
 }
-/* A new queryCorrelationId. */
+/* answer.c: the comment that the statement carries (NULL: none), and with one a new
+ * queryCorrelationId, kept in id. */
 enum { GW_CORRELATION_CAP = 33 };
-void gw_correlation_make(char out[GW_CORRELATION_CAP]);
+void gw_tag_statement(struct wh_query *q, const char *tag, char id[GW_CORRELATION_CAP]);
 
 /* ---- compile.c ---- */
 struct gw_compile_ask {

@@ -14,8 +14,7 @@ void rest_epoch_header(struct rest_call *c)
 
 const uint8_t *rest_trace(struct rest_call *c)
 {
-    static const uint8_t none[16];
-    if (memcmp(c->trace, none, sizeof(none)) == 0 &&
+    if (id16_is_zero(c->trace) &&
         !http_traceparent(http_header_get(c->r, "traceparent"), c->trace)) {
         random_bytes(c->trace, sizeof(c->trace));
     }

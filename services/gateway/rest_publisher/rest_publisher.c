@@ -96,8 +96,7 @@ void rest_publisher_handle(struct gw_worker *w, struct http_req *r)
     c->id = m.param[REST_ID];
     c->path = m.param[REST_PATH];
     if (names_version(c)) {
-        rest_fail(c, ERR_UNSUPPORTED,
-                  "versionId is not implemented: leave it out, the published version answers");
+        rest_fail(c, ERR_UNSUPPORTED, GW_NO_VERSIONS);
     } else if (atomic_load(&w->g->draining) && !is_while_draining(c)) {
         http_answer_header(r, SLICE("Retry-After"), SLICE("1"));
         rest_fail(c, ERR_SHUTDOWN, "this gateway is draining; try again on another");

@@ -14,7 +14,7 @@ struct coord *coord_new(const struct uuid *installation, const struct coord_limi
     c->installation = *installation;
     c->lim = *lim;
     c->next_job = c->next_place = c->next_target = 1;
-    c->started = MS_NONE;
+    c->unheard_until = MS_NONE;
     struct map *maps[] = {&c->strings, &c->units,       &c->places, &c->place_names, &c->targets,
                           &c->runs,    &c->generations, &c->jobs,   &c->attempts};
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {

@@ -21,6 +21,7 @@ struct coord_limits {
     struct ms bound_wait_loading; /* 10 min */
     struct ms gateway_live;       /* heard within 5 s counts for bound */
     struct ms gateway_gone;       /* 60 s */
+    struct ms gateway_comes;      /* 5 s: so long after a take-over none may have been heard yet */
     int max_leased;               /* jobs out at once over all builders; 0: no cap */
 };
 enum coord_note_kind {

@@ -225,7 +225,6 @@ void run_bind_start(struct turn *t, struct run *r)
 {
     r->bind_until = ms_add(t->now.mono, t->c->lim.bound_wait);
     r->loading_until = ms_add(t->now.mono, t->c->lim.bound_wait_loading);
-    r->check_due = r->bind_until;
     list_add_tail(&t->c->binding, &r->todo_link);
 }
 
@@ -253,21 +252,13 @@ void run_check_bound(struct turn *t, struct run *r)
     uint64_t unit = r->unit->row.id;
     bool loading = false;
     bool reported = gateways_reported(c, mono, unit, r->epoch, &loading);
-    if (reported && r->loaded && !gateways_heard_ever(c)) {
-        /* a planner that has just started has not heard anybody yet */
-        struct ms grace = ms_add(c->started, c->lim.gateway_live);
-        r->check_due = grace;
-        reported = !ms_before(mono, grace);
-    }
     bool wait_over = !ms_before(mono, r->bind_until);
     bool loading_over = !ms_before(mono, r->loading_until);
     if (reported || (wait_over && (!loading || loading_over))) {
         run_turns_ready(t, r, gateways_unbound(c, mono, unit, r->epoch));
         return;
     }
-    if (wait_over) {
-        r->check_due = r->loading_until;
-    }
+    r->check_due = wait_over ? r->loading_until : ms_min(r->bind_until, gateways_unheard_until(c));
 }
 
 static void run_bind(struct turn *t, struct run *r, const struct counts *n)

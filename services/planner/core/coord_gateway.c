@@ -53,15 +53,15 @@ static bool gateway_has(const struct gateway *g, uint64_t unit, uint64_t epoch, 
     return u && u->applied >= epoch;
 }
 
-bool gateways_heard_ever(const struct coord *c)
+struct ms gateways_unheard_until(const struct coord *c)
 {
-    return !list_empty(&c->gateways);
+    return list_empty(&c->gateways) ? c->unheard_until : MS_NONE;
 }
 
 bool gateways_reported(const struct coord *c, struct ms mono, uint64_t unit, uint64_t epoch,
                        bool *loading)
 {
-    bool reported = true;
+    bool reported = !list_empty(&c->gateways) || !ms_before(mono, c->unheard_until);
     list_for_each (it, &c->gateways) {
         const struct gateway *g = list_entry(it, struct gateway, link);
         bool failed = false;
@@ -131,7 +131,7 @@ struct ms gateways_next_due(const struct coord *c)
     struct ms due = MS_NONE;
     list_for_each (it, &c->awaiting) {
         const struct unit *u = list_entry(it, struct unit, awaiting);
-        struct ms latest = MS(0);
+        struct ms latest = list_empty(&c->gateways) ? c->unheard_until : MS(0);
         list_for_each (at, &c->gateways) {
             const struct gateway *g = list_entry(at, struct gateway, link);
             bool failed = false;

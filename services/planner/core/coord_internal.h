@@ -154,7 +154,7 @@ char *refusals_text(struct arena *a, const struct run_plan *p);
 bool gateways_reported(const struct coord *c, struct ms mono, uint64_t unit, uint64_t epoch,
                        bool *loading);
 json_t *gateways_unbound(const struct coord *c, struct ms mono, uint64_t unit, uint64_t epoch);
-bool gateways_heard_ever(const struct coord *c);
+struct ms gateways_unheard_until(const struct coord *c); /* MS_NONE: some were heard */
 void units_check_reported(struct turn *t);
 void unit_await(struct turn *t, struct unit *u);
 /* False: a former boot's late message. reach NULL: as it said before. */

@@ -53,7 +53,6 @@ static void run_place(struct coord *c, struct run *r, const struct row_run *row)
         held_from_text(c, r, row->plan);
         break;
     case RUN_BINDING:
-        r->loaded = true;
         r->metadata = arena_strdup(&r->mem, row->metadata);
         held_from_text(c, r, row->plan);
         break;
@@ -249,7 +248,8 @@ static void run_go_on(struct turn *t, struct run *r)
 void coord_started(struct coord *c, struct coord_now now, struct coord_out *o)
 {
     struct turn t = {c, now, o};
-    c->started = now.mono;
+    /* who has just taken over has not heard the gateways yet that are out there */
+    c->unheard_until = map_len(&c->units) > 0 ? ms_add(now.mono, c->lim.gateway_comes) : now.mono;
     jobs_queue(&t);
     for (struct map_iter it = map_begin(&c->units); map_next(&it);) {
         struct unit *u = it.value;

@@ -119,8 +119,7 @@ struct run {
     enum run_state state;
     const char *trigger;
     bool force_refresh, reseed, take_over, has_names, stop_requested;
-    bool taken;  /* a planning flow of this process has it */
-    bool loaded; /* came from rows while binding: gateways may not have been heard yet */
+    bool taken; /* a planning flow of this process has it */
     const char *const *names;
     size_t n_names;
     uint8_t request_id[16];
@@ -182,7 +181,7 @@ struct coord {
     uint64_t last; /* greatest token or epoch known */
     uint64_t next_job, next_place, next_target;
     int64_t last_run_ms;
-    struct ms started; /* coord_started; MS_NONE before */
+    struct ms unheard_until; /* no gateway was heard yet: they may still come until then */
     struct map strings, units, places, place_names, targets, generations, runs, jobs, attempts;
     struct list live; /* attempts that hold a lease */
     struct list ready, resolving, delayed, loose, to_plan, binding, ending, ended, awaiting,

@@ -73,8 +73,7 @@ void stmt_uuid(struct store_stmts *b, const struct uuid *u)
 
 void stmt_trace(struct store_stmts *b, const struct uuid *u)
 {
-    static const struct uuid none;
-    if (uuid_eq(u, &none)) {
+    if (id16_is_zero(u->b)) {
         stmt_text(b, NULL);
         return;
     }

@@ -158,7 +158,8 @@ static bool is_stale_prepared(const struct pgc_work *w)
 static bool may_retry(const struct pgc_req *r, const struct pgc_conn *c)
 {
     const struct pgc_work *w = &r->work;
-    if (w->rc == 0 || r->retried || r->asked || c->held || w->delivered || w->mute) {
+    if (w->rc == 0 || r->retried || r->asked || c->held || w->delivered || w->mute ||
+        r->pool->closing) {
         return false;
     }
     if (c->pool->driver->txn(c) == PGC_TXN_DEAD) {

@@ -1,4 +1,4 @@
-kiln_test(NAME warehouse_conformance_test RING conformance TIMEOUT 300
+kiln_test(NAME warehouse_conformance_test RING conformance TIMEOUT 300 FORKS
     SOURCES ${CMAKE_CURRENT_LIST_DIR}/warehouse_conformance_test.c
         ${CMAKE_CURRENT_LIST_DIR}/warehouse_carry_test.c
         ${CMAKE_CURRENT_LIST_DIR}/warehouse_postgres_test.c

@@ -160,12 +160,16 @@ START_TEST(a_swap_waits_for_readers_without_stopping_new_ones)
     publish("sales", 100, "g1", 7);
     ck_assert_int_eq(do_build(&r, "sales", 200, ROWS(9)), 0);
     struct wh *other = connection_open(false, 2);
-    read_for(other, "SELECT pg_sleep(1.5)::text, (SELECT count(*) FROM mart.sales)");
+    struct ms since = loop_now(loop);
+    read_for(other, "SELECT (SELECT count(*) FROM mart.sales), pg_sleep(1.5)::text");
 
     ck_assert_msg(do_swap(&r, "sales", 200, "g2", false) == 0, "%s", err_text(&r.op.err));
 
-    ck_assert_int_eq(reader.dones, 1);
+    /* Not before the reader had slept; who hears of his end first is not said. */
+    ck_assert_int_ge(ms_sub(loop_now(loop), since).v, 1500);
+    turn_until(reader.dones == 1);
     ck_assert_int_eq(reader.op.rc, 0);
+    ck_assert_str_eq(reader_sink.first, "7");
     ck_assert_int_eq(rows_of("sales"), 9);
     connection_close(other);
 }

@@ -1,83 +1,7 @@
+/* Statements on their way to the warehouse and back. */
 #include "tests/sim/trio_wire.h"
 
 enum { LATE_LEAST_MS = 5000, LATE_MOST_MS = 30000 };
-
-/* ---- answers ---- */
-static char *copy(struct arena *a, const char *text)
-{
-    return arena_strdup(a, text);
-}
-
-static void copy_columns(struct arena *a, struct wh_columns *c)
-{
-    struct wh_column *items = arena_alloc(a, (c->n + 1) * sizeof(*items));
-    for (size_t i = 0; i < c->n; i++) {
-        items[i] = c->items[i];
-        items[i].name = copy(a, items[i].name);
-        items[i].data_type = copy(a, items[i].data_type);
-        items[i].element_type = copy(a, items[i].element_type);
-    }
-    c->items = items;
-}
-
-static void copy_fence(struct arena *a, struct wh_fence *f)
-{
-    f->generation = copy(a, f->generation);
-    f->build_id = copy(a, f->build_id);
-}
-
-static void copy_relations(struct arena *a, struct wh_facts *f)
-{
-    struct wh_relation *list = arena_alloc(a, (f->n_relations + 1) * sizeof(*list));
-    for (size_t i = 0; i < f->n_relations; i++) {
-        struct wh_relation *r = &list[i];
-        *r = f->relations[i];
-        r->name = (struct wh_name){copy(a, r->name.schema), copy(a, r->name.table)};
-        copy_fence(a, &r->fence);
-        const char **dependents = arena_alloc(a, (r->n_dependents + 1) * sizeof(char *));
-        for (size_t k = 0; k < r->n_dependents; k++) {
-            dependents[k] = copy(a, r->dependents[k]);
-        }
-        r->dependents = dependents;
-    }
-    f->relations = list;
-}
-
-/* As the process that asked. */
-static int give_rows(struct statement *s, struct wh_op *op)
-{
-    struct wh_sink *sink = s->reader;
-    int rc = sink->on_columns ? sink->on_columns(sink->data, &op->facts.columns) : 0;
-    for (uint64_t i = 0; rc == 0 && i < s->n_rows; i++) {
-        struct slice cell = SLICE("1");
-        rc = sink->on_row(sink->data, &cell);
-    }
-    return rc;
-}
-
-static void give(struct statement *s)
-{
-    struct wh_op *op = s->outer;
-    struct arena *a = op->arena;
-    op->impl = NULL;
-    op->rc = s->inner.rc;
-    op->err = s->inner.err;
-    op->facts = s->inner.facts;
-    copy_columns(a, &op->facts.columns);
-    copy_fence(a, &op->facts.fence);
-    copy_relations(a, &op->facts);
-    for (size_t i = 0; s->asked && i < s->asked->n_baked; i++) {
-        struct wh_receipt *r = &s->asked->baked[i];
-        *r = s->query.baked[i];
-        r->generation = copy(a, r->generation);
-        r->build_id = copy(a, r->build_id);
-        r->name = (struct wh_name){copy(a, r->name.schema), copy(a, r->name.table)};
-    }
-    if (s->reader && op->rc == 0) {
-        op->rc = give_rows(s, op);
-    }
-    op->done(op);
-}
 
 /* ---- travel ---- */
 static void wire_free(struct wire *x)
@@ -114,7 +38,7 @@ static void arrive_back(struct statement *s)
     }
     if (s->outer) {
         struct proc *before = proc_enter(x->proc);
-        give(s);
+        wire_answer(s);
         proc_leave(before);
     }
     statement_free(s);
@@ -255,10 +179,10 @@ static void take_table(struct statement *s, const struct wh_table *t)
 {
     struct arena *a = &s->arena;
     s->table = *t;
-    s->table.name = (struct wh_name){copy(a, t->name.schema), copy(a, t->name.table)};
-    s->table.target_key = copy(a, t->target_key);
-    s->table.generation = copy(a, t->generation);
-    s->table.build_id = copy(a, t->build_id);
+    s->table.name = wire_name(a, t->name);
+    s->table.target_key = arena_strdup(a, t->target_key);
+    s->table.generation = arena_strdup(a, t->generation);
+    s->table.build_id = arena_strdup(a, t->build_id);
 }
 
 static void wire_targets(struct wh_op *op, const struct wh_name *names, size_t n)
@@ -267,8 +191,7 @@ static void wire_targets(struct wh_op *op, const struct wh_name *names, size_t n
     struct statement *s = send(op, ST_TARGETS);
     s->names = arena_alloc(&s->arena, (n + 1) * sizeof(*names));
     for (size_t i = 0; i < n; i++) {
-        s->names[i] =
-            (struct wh_name){copy(&s->arena, names[i].schema), copy(&s->arena, names[i].table)};
+        s->names[i] = wire_name(&s->arena, names[i]);
     }
     s->n = n;
     proc_leave(before);
@@ -282,8 +205,8 @@ static void wire_build(struct wh_op *op, const struct wh_build *b)
     s->token = b->token;
     s->build = *b;
     s->build.table = s->table;
-    s->build.sql = copy(&s->arena, b->sql);
-    s->build.tag = copy(&s->arena, b->tag);
+    s->build.sql = arena_strdup(&s->arena, b->sql);
+    s->build.tag = arena_strdup(&s->arena, b->tag);
     s->build.earlier = arena_dup(&s->arena, b->earlier, b->n_earlier * sizeof(*b->earlier));
     proc_leave(before);
 }
@@ -337,7 +260,7 @@ static void wire_sweep(struct wh_op *op, const struct wh_sweep *sweep)
     struct statement *s = send(op, ST_SWEEP);
     const char **schemas = arena_alloc(&s->arena, (sweep->n_schemas + 1) * sizeof(char *));
     for (size_t i = 0; i < sweep->n_schemas; i++) {
-        schemas[i] = copy(&s->arena, sweep->schemas[i]);
+        schemas[i] = arena_strdup(&s->arena, sweep->schemas[i]);
     }
     s->sweep = *sweep;
     s->sweep.schemas = schemas;
@@ -352,12 +275,12 @@ static void wire_query(struct wh_op *op, struct wh_query *q, struct wh_sink *sin
     s->asked = q;
     s->reader = sink;
     s->query = *q;
-    s->query.sql = copy(&s->arena, q->sql);
+    s->query.sql = arena_strdup(&s->arena, q->sql);
     s->query.baked = arena_dup(&s->arena, q->baked, q->n_baked * sizeof(*q->baked));
     for (size_t i = 0; i < q->n_baked; i++) {
         struct wh_receipt *r = &s->query.baked[i];
-        r->name = (struct wh_name){copy(&s->arena, r->name.schema), copy(&s->arena, r->name.table)};
-        r->build_id = copy(&s->arena, r->build_id);
+        r->name = wire_name(&s->arena, r->name);
+        r->build_id = arena_strdup(&s->arena, r->build_id);
     }
     s->sink = (struct wh_sink){.data = s, .on_row = count_row};
     proc_leave(before);

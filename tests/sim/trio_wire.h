@@ -1,5 +1,5 @@
 /* The wire between processes and the warehouse: a statement that was sent may be done after its
- * sender has died, late, or without its answer. trio_wire.c and trio_wire_log.c only. */
+ * sender has died, late, or without its answer. trio_wire*.c and trio_check.c only. */
 #pragma once
 #include "common/base/map.h"
 #include "common/warehouse/wh_sim_store.h"
@@ -59,3 +59,10 @@ struct wire_log {
 };
 /* A statement has just been done: notes what came of it, and fails where it may not have been. */
 void wire_log_done(const struct statement *s);
+/* Gives what a statement brought back to the operation that asked for it, and ends that. */
+void wire_answer(struct statement *s);
+/* A copy. */
+static inline struct wh_name wire_name(struct arena *a, struct wh_name n)
+{
+    return (struct wh_name){arena_strdup(a, n.schema), arena_strdup(a, n.table)};
+}

@@ -47,12 +47,21 @@ static void on_closed(void *data)
     *(bool *)data = true;
 }
 
-static void teardown(void)
+static bool closed;
+static void close_pool(void)
 {
-    bool closed = false;
+    closed = false;
     pgc_pool_close(pool, on_closed, &closed);
     turn_until(loop, closed);
     pgc_pool_free(pool);
+    pool = NULL;
+}
+
+static void teardown(void)
+{
+    if (pool) {
+        close_pool();
+    }
     loop_free(loop);
 }
 
@@ -136,6 +145,24 @@ START_TEST(a_break_is_retried_once_for_readers_only)
 }
 END_TEST
 
+START_TEST(nothing_is_retried_once_the_pool_closes)
+{
+    int dones = 0;
+    struct pgc_stmt stmt = {.sql = "breaks"};
+    struct pgc_batch b = {
+        .stmts = &stmt, .n = 1, .read_only = true, .done = on_done, .data = &dones};
+    ck_assert_int_eq(run_sql("rows"), 0);
+    pgc_batch_start(pool, &b);
+
+    close_pool(); /* at once: not when the batch's time is over */
+
+    ck_assert_int_eq(dones, 1);
+    ck_assert_int_eq(b.rc, ERR_WH_LOST);
+    ck_assert_uint_eq(sim.opened, 1);
+    pgc_batch_fini(&b);
+}
+END_TEST
+
 START_TEST(a_server_deaf_to_cancel_is_given_up)
 {
     int dones = 0;
@@ -175,6 +202,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_scripted_error_ends_the_batch);
     tcase_add_test(tc, a_dead_idle_session_is_replaced);
     tcase_add_test(tc, a_break_is_retried_once_for_readers_only);
+    tcase_add_test(tc, nothing_is_retried_once_the_pool_closes);
     tcase_add_test(tc, a_server_deaf_to_cancel_is_given_up);
     tcase_add_test(tc, a_refused_session_fails_the_request);
     suite_add_tcase(s, tc);

@@ -138,8 +138,9 @@ struct flow_job {
 };
 /* Until its on_end; NULL: not a job that this builder knows. */
 struct flow_job *flow_job_start(struct builder *b, const Kiln__Job *job);
-void job_trace(struct flow_job *j);                /* j->call belongs to the job's run */
 void flow_job_stop(struct flow_job *j, bool lost); /* ends its statement; idempotent */
+/* Starts j->call on behalf of the job's run; `data` becomes j. As bus_call_start. */
+int job_call(struct flow_job *j, const struct bus_call *call) MUST_USE;
 extern const struct flow_type flow_build_type, flow_resolve_type, flow_drop_type, flow_sweep_type,
     flow_describe_type, flow_probe_type;
 

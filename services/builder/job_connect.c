@@ -41,12 +41,9 @@ static enum flow_next connect_environment(struct flow *f, unsigned next, unsigne
             kiln__get_connection_req__init(&j->connection_req);
             j->connection_req.environment = j->job->environment;
             j->connection_req.name = j->job->target->connection;
-            j->call = (struct bus_call){.kind = BUS_GET_CONNECTION,
-                                        .request = &j->connection_req.base,
-                                        .done = on_connection,
-                                        .data = j};
-            job_trace(j);
-            int rc = bus_call_start(j->b->bus, &j->call);
+            int rc = job_call(j, &(struct bus_call){.kind = BUS_GET_CONNECTION,
+                                                    .request = &j->connection_req.base,
+                                                    .done = on_connection});
             if (rc == 0) {
                 return FLOW_WAIT;
             }
@@ -140,9 +137,9 @@ static int ask_package(struct flow_job *j)
     j->connecting = JOB_ASKS;
     kiln__get_package_req__init(&j->package_req);
     j->package_req.load_id = j->job->load_id;
-    j->call = (struct bus_call){
-        .kind = BUS_GET_PACKAGE, .request = &j->package_req.base, .done = on_package, .data = j};
-    return bus_call_start(j->b->bus, &j->call);
+    return job_call(j, &(struct bus_call){.kind = BUS_GET_PACKAGE,
+                                          .request = &j->package_req.base,
+                                          .done = on_package});
 }
 
 static enum flow_next connect_duckdb(struct flow *f, unsigned again, unsigned next, unsigned end)

@@ -250,12 +250,13 @@ static bool is_about_the_text(const struct flow *flow)
 
 static int warehouse_of(struct flow_load *f, const char *connection, struct wh **out, struct err *e)
 {
-    if (strcmp(connection, "duckdb") == 0) {
-        if (!f->duckdb) {
-            f->duckdb = asked_wh_new(f->p, f->environment_name, f->package, &f->files.version,
-                                     f->stored, f->files.n);
-        }
-        *out = f->duckdb;
+    if (!f->duckdb) {
+        f->duckdb = asked_wh_new(f->p, f->environment_name, f->package, &f->files.version,
+                                 f->stored, f->files.n);
+        asked_wh_add_others(f->duckdb, f->connections, f->n_connections);
+    }
+    *out = asked_wh_find(f->duckdb, connection);
+    if (*out) {
         return 0;
     }
     struct planner_connection *c = catalog_connection(f->p, f->req->environment, connection);

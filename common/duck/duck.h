@@ -42,8 +42,8 @@ struct duck_settings {
     struct duck_attach *attach;
     size_t n_attach;
     /* Functions that no SELECT of a caller (select_only, duck_check_select) may name, whatever it
-     * does with them: what reaches other servers or writes through an attached database.
-     * NULL-terminated, must stay; NULL: none. */
+     * does with them: what reaches other servers or writes through an attached database. With them
+     * files are no tables either. NULL-terminated, must stay; NULL: all is allowed. */
     const char *const *forbidden;
     bool unlocked; /* neither files nor settings are locked: for an own catalog, never for
                       a caller's text */

@@ -131,7 +131,7 @@ static const char *remote_text(const char *text, int *code)
 static void one_line(struct buf *out, const char *text)
 {
     static const char *const ends[] = {
-        "\nLINE ", "\nPossible solutions:", "\nPlease try installing and loading"};
+        "\nLINE ", "\nStack Trace", "\nPossible solutions:", "\nPlease try installing and loading"};
     size_t len = strlen(text);
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         const char *end = strstr(text, ends[i]);

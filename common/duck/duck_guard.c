@@ -17,6 +17,19 @@ static const char *named(const char *tree, const char *const *functions)
     return NULL;
 }
 
+/* FROM '/a/file': a name without a schema, and a file's. */
+static bool reads_file(const char *tree)
+{
+    static const char mark[] = "\"schema_name\":\"\",\"table_name\":\"";
+    for (const char *at = tree; (at = strstr(at, mark));) {
+        at += sizeof(mark) - 1;
+        if (memchr(at, '/', strcspn(at, "\""))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int parse(struct duck_conn *c, const char *sql, struct arena *a, const char **tree,
                  struct err *e)
 {
@@ -45,6 +58,10 @@ int duck_guard(struct duck_conn *c, const char *sql, struct err *e)
                      "%s: the function %s is not for statements over attached "
                      "databases; read their tables by name",
                      what, bad);
+    }
+    if (rc == 0 && reads_file(tree)) {
+        rc = err_set(e, ERR_WH_DENIED,
+                     "%s: only tables of the attached databases are read here, no files", what);
     }
     arena_fini(&a);
     return rc;

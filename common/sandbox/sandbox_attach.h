@@ -20,5 +20,5 @@ bool sandbox_hold_is_old(const struct sandbox_hold *h, const char *file);
 /* Statements that attach it, NULL-terminated, in the arena; they hold its password. */
 const char *const *sandbox_attach_statements(struct arena *a,
                                              const struct wh_attached *at) MUST_USE;
-/* What no statement may call beside a database of PostgreSQL. */
+/* What no statement may call beside attached databases. */
 const char *const *sandbox_forbidden(void);

@@ -80,7 +80,7 @@ static int open_instance(struct sandbox *b)
                               .search_path = b->dir,
                               .attach = attach,
                               .n_attach = hold_files(b, attach, which),
-                              .forbidden = b->reads_postgres ? sandbox_forbidden() : NULL};
+                              .forbidden = b->n_attached > 0 ? sandbox_forbidden() : NULL};
     int rc = duck_instance_open(&d, &b->instance, &b->err);
     for (size_t i = 0; i < d.n_attach; i++) {
         if (attach[i].err.code) {

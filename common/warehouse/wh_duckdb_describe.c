@@ -57,7 +57,7 @@ int duck_describe(struct duck_op *o, struct duck_conn *c, const char *from, stru
     struct describer d = {.o = o, .out = out};
     struct duck_query *q;
     *out = (struct wh_columns){0};
-    int rc = duck_query_open(c, &(struct duck_query_ask){.sql = sql}, &q, e);
+    int rc = duck_query_open(c, &(struct duck_query_ask){.sql = sql, .select_only = true}, &q, e);
     if (rc < 0) {
         return rc;
     }

@@ -64,6 +64,8 @@ REFUSED = [
     "SELECT * FROM (SUMMARIZE FROM postgres_scan('host=127.0.0.1 port={trap}', 'a', 'b'))", "EXPLAIN SELECT * FROM postgres_query('pg', 'SELECT 1')",
     "PIVOT (FROM postgres_query('pg', 'SELECT 1 AS a')) ON a USING count(*)", "SELECT * FROM duckdb_secrets()", "SELECT * FROM duckdb_secrets(redact = false)",
     "SELECT * FROM which_secret('x', 'postgres')", "FROM duckdb_secrets() SELECT secret_string",
+    "SELECT * FROM '{file}'", "SELECT * FROM read_blob('{file}')", "SELECT * FROM read_text('{file}')", "SELECT * FROM read_duckdb('{file}')", "SELECT * FROM query_table('{file}')",
+    "SELECT * FROM query_table(['pg.public.notes', '{file}'])", "SELECT * FROM '/etc/passwd'", "SELECT * FROM 'x/y.csv'", "SELECT * FROM read_csv('/etc/passwd')",
     "INSERT INTO pg.public.notes VALUES (4, 'x')", "INSERT INTO ref.notes VALUES (4, 'x')", "UPDATE pg.public.notes SET word = 'x'", "DELETE FROM pg.public.notes",
     "TRUNCATE pg.public.notes", "CREATE TABLE pg.public.made AS SELECT 1", "CREATE TABLE ref.made AS SELECT 1", "CREATE VIEW pg.public.made AS SELECT 1", "DROP TABLE pg.public.notes",
     "DROP TABLE ref.notes", "ALTER TABLE pg.public.notes ADD COLUMN x int", "CREATE SCHEMA pg.made", "CREATE INDEX i ON ref.notes (id)",
@@ -79,9 +81,9 @@ REFUSED = [
 TOLD = [
     "SELECT * FROM duckdb_databases()", "SELECT * FROM pragma_database_list()", "SELECT name, value FROM duckdb_settings()", "SELECT * FROM pg_catalog.pg_database",
     "SELECT * FROM information_schema.schemata", "SELECT * FROM duckdb_tables()", "SELECT * FROM duckdb_logs()", "SELECT * FROM duckdb_prepared_statements()",
-    "SELECT * FROM duckdb_functions()", "SELECT current_setting('secret_directory') AS a", "SELECT * FROM query_table('pg.public.notes')", "SELECT * FROM query_table('postgres_query')",
+    "SELECT * FROM duckdb_functions()", "SELECT current_setting('secret_directory') AS a",
     "SELECT * FROM pg.public.missing", "SELECT * FROM pg.missing.notes", "SELECT word / 0 FROM pg.public.notes", "SELECT word::int AS a FROM pg.public.notes",
-    "SELECT * FROM nowhere.public.notes", "SELECT * FROM pg.pg_catalog.pg_stat_activity", "SELECT * FROM '{file}'", "SELECT * FROM pg.pg_catalog.pg_file_settings",
+    "SELECT * FROM nowhere.public.notes", "SELECT * FROM pg.pg_catalog.pg_stat_activity", "SELECT * FROM pg.pg_catalog.pg_file_settings",
     "SELECT 'postgres_query' AS a", "SELECT 1 AS postgres_query", "SELECT * FROM duckdb_views()", "SELECT * FROM duckdb_variables()",
 ]
 
@@ -132,6 +134,13 @@ def test_no_password_is_told(kiln, pg, way):
         r = WAYS[way](kiln, fill(kiln, pg, sql))
         assert r.status_code in (200, 400, 403, 422, 424), f"{sql}: {r.status_code} {r.text[:500]}"
         assert PASSWORD not in r.text and "password=" not in r.text.replace("password=redacted", ""), f"{sql}: {r.text[:500]}"
+
+
+def test_a_file_is_no_table_of_a_model(kiln):
+    for path in (str(kiln.file.path), f"\\'{kiln.file.path}\\'", "x.csv"):
+        kiln.write_package("attack", {"shop.malloy": f"source: x is lake.table('{path}')\n"})
+        r = kiln.call("POST", f"environments/{ENV}/packages", json={"name": "attack", "location": "./packages/attack"})
+        assert r.status_code in (400, 422, 424), f"{path}: {r.status_code} {r.text[:500]}"
 
 
 def test_no_log_and_no_file_of_the_services_holds_the_password(kiln):

@@ -269,6 +269,84 @@ static void give_open(struct sandbox *b, struct sandbox_get *q)
     }
 }
 
+/* ---- what is lacking ---- */
+struct renewal {
+    struct sandbox_get get;
+    struct sandbox *old;
+};
+
+static size_t count_lacks(const struct sandbox *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_attached; i++) {
+        n += b->lacks[i].code != 0;
+    }
+    return n;
+}
+
+static void adopt(struct sandbox *b)
+{
+    b->detached = false;
+    b->set->n_closing--;
+    map_put(&b->set->boxes, slice_of(b->key), b);
+}
+
+static void on_renewed(struct sandbox_get *q)
+{
+    struct renewal *r = q->data;
+    struct sandbox *old = r->old;
+    struct sandboxes *s = old->set;
+    old->renewing = false;
+    old->retry = ms_add(loop_now(s->loop), MS(SANDBOX_RETRY_MS));
+    if (q->box && !s->closed && !old->detached && count_lacks(q->box) < count_lacks(old)) {
+        detach(old);
+        adopt(q->box);
+    }
+    sandbox_put(q->box);
+    sandbox_put(old);
+    free(r);
+}
+
+/* A server that is away may take seconds to say nothing: what is baked does not wait for it. */
+static void renew(struct sandbox *b, const struct sandbox_get *q)
+{
+    struct renewal *r = xcalloc(1, sizeof(*r));
+    b->renewing = true;
+    r->old = sandbox_ref(b);
+    r->get = *q;
+    r->get.is_alone = true;
+    r->get.done = on_renewed;
+    r->get.data = r;
+    sandbox_get_start(b->set, &r->get);
+}
+
+static bool lacks_server(const struct sandbox *b)
+{
+    for (size_t i = 0; i < b->n_attached; i++) {
+        if (b->lacks[i].code && !b->attached[i].file) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The one to use: this one, or NULL for a new one. */
+static struct sandbox *look_again(struct sandbox *b, const struct sandbox_get *q)
+{
+    bool is_outdated = wh_duckdb_is_outdated(b->wh);
+    if (!is_outdated && lacks_server(b)) {
+        if (!b->renewing) {
+            renew(b, q);
+        }
+        return b;
+    }
+    if (!is_outdated && !wh_duckdb_is_lacking(b->wh)) {
+        return b;
+    }
+    outdate(b);
+    return NULL;
+}
+
 void sandbox_get_start(struct sandboxes *s, struct sandbox_get *q)
 {
     loop_assert_here(s->loop);
@@ -276,11 +354,8 @@ void sandbox_get_start(struct sandboxes *s, struct sandbox_get *q)
     auto_free char *key =
         xasprintf("%s/%s/%s", q->connection ? q->connection : "duckdb", q->digest, q->version);
     struct sandbox *b = q->is_alone ? NULL : map_get(&s->boxes, slice_of(key));
-    bool may_be_better =
-        b && b->wh && (wh_duckdb_is_lacking(b->wh) || wh_duckdb_is_outdated(b->wh));
-    if (may_be_better && !ms_before(loop_now(s->loop), b->retry)) {
-        outdate(b);
-        b = NULL;
+    if (b && b->wh && !ms_before(loop_now(s->loop), b->retry)) {
+        b = look_again(b, q);
     }
     if (b && b->wh) {
         give_open(b, q);

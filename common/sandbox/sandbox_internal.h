@@ -4,6 +4,7 @@
 #include "common/sandbox/sandbox_attach.h"
 #include "common/service/metrics.h"
 
+enum { SANDBOX_RETRY_MS = 1000 };
 struct sandboxes {
     struct loop *loop;
     char *package_store, *dir, *root; /* root: NULL: none */
@@ -25,6 +26,7 @@ struct sandbox {
     char *key, *connection, *what, *digest, *version, *dir, *spill;
     size_t users;
     bool detached;       /* no longer in the set: nobody else gets it */
+    bool renewing;       /* another one opens that may lack less */
     struct wh *wh;       /* NULL: it opens */
     struct list waiting; /* of struct sandbox_get */
     struct loop_timer idle;

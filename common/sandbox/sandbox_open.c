@@ -3,7 +3,7 @@
 #include "common/sandbox/sandbox_files.h"
 #include "common/sandbox/sandbox_internal.h"
 
-enum { RETRY_MS = 1000, MEMORY_SHARES = 4 };
+enum { MEMORY_SHARES = 4 };
 
 /* ---- off the loop ---- */
 /* What names files is made of hex digits alone, whatever a fingerprint or a version says. */
@@ -140,7 +140,7 @@ static void on_open(struct offload_job *job)
         if (b->missing.code) {
             log_warn("sandbox.incomplete", "error=%s", log_q(err_text(&b->missing)));
         }
-        b->retry = ms_add(loop_now(s->loop), MS(RETRY_MS));
+        b->retry = ms_add(loop_now(s->loop), MS(SANDBOX_RETRY_MS));
         b->rc = wh_duckdb_open(s->loop, &w, &b->wh, &b->err);
         if (b->rc < 0) {
             duck_instance_unref(b->instance);

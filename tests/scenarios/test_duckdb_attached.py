@@ -2,6 +2,8 @@
 package"; decisions 2; docs/malloy-persistence.md)."""
 import json
 import os
+import socket
+import time
 
 import pytest
 
@@ -185,7 +187,10 @@ def test_two_packages_on_one_connection_have_results_of_their_own(lake):
 
 def test_results_are_dropped_after_their_connection_was_deleted(lake):
     kiln = lake.kiln
+    # SQL of its own: a result of the same SQL at the same address is another package's as well.
+    publish(kiln, lake.package, {"shop.malloy": lake.files()["shop.malloy"].replace("sum(amount)", "sum(amount + 77 - 77)")})
     run = kiln.materialize(lake.package)
+    assert run["metadata"]["sourcesBuilt"] == 2
     kept = {e["materializedTableId"] for e in run["manifest"]["entries"].values()}
     assert kept <= set(kiln.generations())
     kiln.json("DELETE", lake.path)
@@ -265,6 +270,27 @@ def test_while_the_server_is_down_what_is_baked_is_served_and_the_rest_comes_bac
             wait_for(lambda gateway=g: lake.post(gateway=gateway).status_code == 200, 10, "the server is read again")
         assert kiln.materialize(name, forceRefresh=True)["metadata"]["sourcesBuilt"] == 2
         lake.answers("baked")
+
+
+def test_what_is_baked_does_not_wait_for_a_server_that_says_nothing(kiln, name, pg):
+    entry = pg_entry(pg)
+    lake = Lake(kiln, name, entry, "pg.public.orders").put(fingerprint=name).publish()
+    kiln.materialize(name)
+    kiln.wait_bound(name, 2)
+    with socket.socket() as silent:  # it takes connections, and nothing more
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(64)
+        entry["postgresConnection"]["port"] = silent.getsockname()[1]
+        lake.put("PATCH", fingerprint=name)
+        r = lake.refused("the silent server is asked")
+        assert r.status_code == 502 and lake.connection in r.text and "timeout expired" in r.text, r.text
+        lake.answers("baked")  # the second gateway's first one waits until the connect has failed
+        end, slowest = time.monotonic() + 8, 0
+        while time.monotonic() < end:
+            began = time.monotonic()
+            lake.answers("baked")
+            slowest = max(slowest, time.monotonic() - began)
+        assert slowest < 2, slowest
 
 
 def test_a_wrong_password_is_told_without_it(served):

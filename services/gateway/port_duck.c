@@ -106,10 +106,10 @@ static void on_box(struct sandbox_get *get)
     }
 }
 
-static const char *digest_of(const Kiln__GetPackageRep *rep)
+static const char *digest_of(const Kiln__GetPackageRep *rep, const char *connection)
 {
     for (size_t i = 0; i < rep->n_connections; i++) {
-        if (strcmp(rep->connections[i]->name, own) == 0) {
+        if (strcmp(rep->connections[i]->name, connection) == 0) {
             return rep->connections[i]->digest;
         }
     }
@@ -130,7 +130,7 @@ static void take_package(struct gw_box_get *q)
             memcpy(files[n++].sha256.b, f->sha256.data, f->sha256.len);
         }
     }
-    q->get.digest = digest_of(rep);
+    q->get.digest = digest_of(rep, own);
     q->get.version = rep->version;
     q->get.files = files;
     q->get.n_files = n;
@@ -158,6 +158,10 @@ static void run_get(struct gw_errand *e)
                                   .data = q};
     if (!q->digest) {
         take_package(q);
+    } else if (q->package) {
+        /* Results lie where they were built, whatever the connection is by now. */
+        const char *digest = digest_of(q->package->load->rep, q->connection);
+        q->get.digest = digest[0] ? digest : q->digest;
     }
     sandbox_get_start(g->sandboxes, &q->get);
 }

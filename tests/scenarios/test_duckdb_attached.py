@@ -209,7 +209,11 @@ def test_another_address_is_another_build(filed, file):
     assert built(filed) == 2 and built(filed) == 0
     other = DuckFile(file.path.with_name(file.path.stem + "_b.duckdb")).run(f"CREATE TABLE orders AS {FILL}")
     filed.entry["duckdbConnection"]["databasePath"] = str(other.path)
-    filed.put("PATCH").publish()
+    filed.put("PATCH")
+    file.path.unlink()
+    wait_for(lambda: filed.post().status_code == 200, 10, "the other file is read")
+    filed.answers("baked")  # what was built is served until the package is loaded again
+    filed.publish()
     assert built(filed) == 2
     filed.answers("baked")
 

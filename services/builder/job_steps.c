@@ -46,6 +46,9 @@ enum flow_next job_failed(struct flow *f, unsigned report, Kiln__Outcome outcome
     for (size_t i = 0; j->conn && j->conn->secrets && j->conn->secrets[i]; i++) {
         err_scrub(&j->error, j->conn->secrets[i]);
     }
+    for (size_t i = 0; j->secrets && j->secrets[i]; i++) {
+        err_scrub(&j->error, j->secrets[i]);
+    }
     return flow_goto(f, report);
 }
 

@@ -372,7 +372,7 @@ void planner_sweep_due(struct planner *p)
         }
         for (size_t i = 0; set && i < set->n; i++) {
             const struct core_target *t = &set->bindings[i].target;
-            if (strcmp(t->connection, "duckdb") == 0) {
+            if (!t->in_place) {
                 continue;
             }
             char *key = arena_printf(&d->arena, "%s/%s", t->connection, t->schema);

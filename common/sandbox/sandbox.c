@@ -11,17 +11,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IDLE_MS = 300000, RETRY_MS = 1000, OPEN_MOST = 64, MEMORY_SHARES = 4 };
+enum { IDLE_MS = 300000, RETRY_MS = 1000, OPEN_MOST = 64 };
 #define SPILL_BYTES (UINT64_C(16) << 30)
 
 struct sandboxes {
     struct loop *loop;
     char *package_store, *dir, *root; /* root: NULL: none */
     struct uuid installation;
-    uint64_t memory_bytes, resident_bytes, spill_bytes;
+    uint64_t resident_bytes, spill_bytes;
     unsigned threads;
     struct ms idle;
     struct duck_pool *pool;
+    struct duck_budget *memory;
     struct list unused; /* of struct sandbox: longest unused first */
     struct map boxes;   /* "<digest>/<version>" -> struct sandbox */
     uint64_t opened;    /* so many so far: a directory is never used twice */
@@ -99,7 +100,7 @@ int sandboxes_new(struct loop *l, const struct sandbox_conf *c, struct sandboxes
     s->package_store = absolute(c->package_store);
     s->dir = absolute(c->dir);
     s->root = c->generation_root && c->generation_root[0] ? absolute(c->generation_root) : NULL;
-    s->memory_bytes = c->memory_bytes ? c->memory_bytes : half_of_memory();
+    s->memory = duck_budget_new(c->memory_bytes ? c->memory_bytes : half_of_memory());
     s->resident_bytes = c->resident_bytes;
     s->spill_bytes = c->spill_bytes ? c->spill_bytes : SPILL_BYTES;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -137,6 +138,7 @@ void sandboxes_free(struct sandboxes *s)
     if (s->pool) {
         duck_pool_free(s->pool);
     }
+    duck_budget_free(s->memory);
     map_fini(&s->boxes);
     free(s->package_store);
     free(s->dir);
@@ -250,7 +252,7 @@ static int open_instance(struct sandbox *b)
     const struct duck_settings d = {.what = "connection 'duckdb'",
                                     .connections = s->threads,
                                     .threads = s->threads,
-                                    .memory_bytes = s->memory_bytes / MEMORY_SHARES,
+                                    .budget = s->memory,
                                     .temp_dir = b->spill,
                                     .temp_bytes = s->spill_bytes,
                                     .extensions = extensions,

@@ -105,7 +105,7 @@ static void read_columns(struct duck_op *o, const struct duck_query *q)
     }
 }
 
-static int send_pages(struct duck_op *o, struct duck_query *q, struct err *e)
+static int send_pages(struct duck_op *o, struct duck_query *q, bool *sent, struct err *e)
 {
     enum duck_form form = o->json_rows ? DUCK_FORM_JSON : DUCK_FORM_TEXT;
     for (;;) {
@@ -114,6 +114,7 @@ static int send_pages(struct duck_op *o, struct duck_query *q, struct err *e)
         if (rc < 0 || !page) {
             return rc;
         }
+        *sent = true;
         rc = duck_job_push(&o->job, page, e);
         if (rc < 0) {
             return rc;
@@ -121,9 +122,8 @@ static int send_pages(struct duck_op *o, struct duck_query *q, struct err *e)
     }
 }
 
-static int work_query(struct duck_job *job, struct duck_conn *conn, struct err *e)
+static int run_query(struct duck_op *o, struct duck_conn *conn, bool *sent, struct err *e)
 {
-    struct duck_op *o = duck_op_of(job);
     struct duck_query *q;
     int rc = open_query(o, conn, &q, e);
     if (rc < 0) {
@@ -132,9 +132,22 @@ static int work_query(struct duck_job *job, struct duck_conn *conn, struct err *
     read_columns(o, q);
     rc = duck_query_begin(q, e);
     if (rc == 0) {
-        rc = send_pages(o, q, e);
+        rc = send_pages(o, q, sent, e);
     }
     duck_query_close(q);
+    return rc;
+}
+
+static int work_query(struct duck_job *job, struct duck_conn *conn, struct err *e)
+{
+    struct duck_op *o = duck_op_of(job);
+    bool sent = false;
+    int rc = run_query(o, conn, &sent, e);
+    if (rc == ERR_QUERY_MEMORY && !sent && duck_job_more_memory(job)) {
+        duck_bound_unref(o->read_under);
+        o->read_under = NULL;
+        rc = run_query(o, conn, &sent, e);
+    }
     return rc;
 }
 

@@ -234,6 +234,11 @@ static void on_state(void *data, bool confirmed, const char *why)
     }
 }
 
+static void on_heard(void *data, struct ms asked)
+{
+    binder_sets_read(data, asked);
+}
+
 /* The cache needs the installation's id, which the first answer of the planner or the disk brings.
  */
 void binder_open_cache(struct gw_binder *b);
@@ -243,8 +248,11 @@ void binder_open_cache(struct gw_binder *b)
     if (b->g->redis || uuid_eq(bus_installation(b->g->bus), &none)) {
         return;
     }
-    struct cache_events ev = {
-        .data = b, .on_set = on_set, .on_synced = on_synced, .on_state = on_state};
+    struct cache_events ev = {.data = b,
+                              .on_set = on_set,
+                              .on_synced = on_synced,
+                              .on_heard = on_heard,
+                              .on_state = on_state};
     struct err e = {0};
     b->g->redis =
         cache_open(b->g->loop, b->g->set->redis, bus_installation(b->g->bus), &b->g->boot, &ev, &e);

@@ -1,6 +1,7 @@
 /* Inside of the binder: units, what is known and what is in force, and how they get there
  * (protocol.md 6). */
 #pragma once
+#include "services/gateway/core/sets.h"
 #include "services/gateway/port.h"
 
 /* Files, schemas and facts of one load. Owners: packages in force, the flow that loads it. Workers
@@ -48,6 +49,8 @@ struct gw_binder {
     struct gw_broken broken[64];
     size_t n_broken;
     uint64_t sequence, n_writes;
+    struct sets_watch watch;
+    struct ms asked_at; /* the planner, for sets */
     bool said_hello, hello_out, reporting, report_again, getting, get_again, answered;
     struct bus_call hello_call, report_call, get_call;
     Kiln__HelloReq hello_req;
@@ -83,6 +86,8 @@ void binder_sync_start(struct gw_binder *b);
 void binder_sync_stop(struct gw_binder *b);
 void binder_report_now(struct gw_binder *b);
 void binder_get_now(struct gw_binder *b);
+/* What is known is what planner or Redis had at that time. */
+void binder_sets_read(struct gw_binder *b, struct ms at);
 /* binder_disk.c */
 void binder_disk_read(struct gw_binder *b);  /* sets: at start, before the loop runs */
 void binder_disk_conns(struct gw_binder *b); /* connections, to workers that do not run yet */

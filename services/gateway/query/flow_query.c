@@ -82,7 +82,7 @@ static enum flow_next step_compile(struct flow *f)
 {
     struct query *q = query_of(f);
     if (f->entered) {
-        q->left_out = decide_leave_out(&q->view->facts, loop_unix_us(), q->broken, q->n_broken,
+        q->left_out = decide_leave_out(&q->view->facts, gw_decide_now(q->w), q->broken, q->n_broken,
                                        &f->arena, &q->n_left_out);
         struct gw_compile_ask ask = {q->p, q->model, &q->ask, q->left_out, q->n_left_out};
         q->wait = (struct gw_cache_wait){.done = on_compiled, .data = q};

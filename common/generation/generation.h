@@ -38,7 +38,7 @@ int generation_drop(const struct generation_ref *r, struct err *e) MUST_USE;
 /* Removes what attempts with these tokens left in a dataset, finished or not. How many. */
 int generation_discard(const char *root, const char *dataset, const uint64_t *tokens, size_t n,
                        struct err *e) MUST_USE;
-/* Removes what is not recorded from one dataset. How many. */
+/* Removes what is not recorded from one dataset, and its folder when nothing is left. How many. */
 int generation_sweep(const char *root, const char *dataset, const struct generation_record *record,
                      struct err *e) MUST_USE;
 

@@ -331,7 +331,10 @@ void webhook_handle(void *data, struct http_req *r);
 /* ---- boot.c ---- */
 void planner_on_leader(void *data, uint64_t term);
 void planner_on_lost(void *data, int code, const char *why);
-void planner_sweep_due(struct planner *p);
+void planner_sweep_due(struct planner *p); /* hourly */
+/* At boot: whatever stands in the generation root by now and is neither recorded nor of a live
+ * attempt goes, however young (protocol.md 8). */
+void planner_sweep_root(struct planner *p);
 
 /* ---- codec.c ---- */
 void planner_pack_set(const struct core_binding_set *set, struct buf *out, void *data);

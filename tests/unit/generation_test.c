@@ -325,6 +325,22 @@ START_TEST(a_sweep_leaves_what_is_younger_than_it_may_know)
 }
 END_TEST
 
+START_TEST(a_sweep_takes_an_empty_dataset_and_the_next_build_makes_it_again)
+{
+    const struct generation_record nothing = {NULL, 0, INT64_MAX};
+    const struct generation_ref r = ref_of(ID_2);
+    const char *dataset = arena_printf(&arena, "%s/sales", root);
+    make(ID_1, 1);
+    ck_assert_int_eq(generation_sweep(root, "sales", &nothing, &e), 1);
+    ck_assert_int_ne(access(dataset, F_OK), 0);
+    ck_assert_int_eq(generation_begin(&r, 2, &e), 0);
+    ck_assert(is_there(ID_2));
+    const struct generation_record own = {(const char *const[]){ID_2}, 1, INT64_MAX};
+    ck_assert_int_eq(generation_sweep(root, "sales", &own, &e), 0);
+    ck_assert(is_there(ID_2));
+}
+END_TEST
+
 /* ---- kill -9 ---- */
 
 /* Makes one generation after the other until it is killed. */
@@ -610,3 +626,4 @@ int main(void)
 {
     return suite_run(suite());
 }
+    tcase_add_test(tc, a_sweep_takes_an_empty_dataset_and_the_next_build_makes_it_again);

@@ -58,3 +58,7 @@ int generation_root_claim(const char *root, const struct uuid *installation, int
                           struct generation_owner *out, struct err *e) MUST_USE;
 /* Whose it is, for those who only read. ERR_NOT_FOUND: nobody's, or not reachable. */
 int generation_root_read(const char *root, struct generation_owner *out, struct err *e) MUST_USE;
+/* Is it the installation's, and the one with this id (all zero: any)? ERR_GENERATION: no;
+ * ERR_NOT_FOUND, ERR_IO: it is not reachable. */
+int generation_root_is(const char *root, const struct uuid *installation, const struct uuid *id,
+                       struct err *e) MUST_USE;

@@ -144,6 +144,8 @@ static void run_get(struct gw_errand *e)
                                   .n_files = n,
                                   .done = on_box,
                                   .data = q};
+    sandboxes_installation(g->sandboxes,
+                           bus_installation(g->bus)); /* known since the first hello */
     sandbox_get_start(g->sandboxes, &q->get);
 }
 

@@ -433,6 +433,9 @@ static void finish(struct planner *p, struct bus_request *r)
         (struct coord_facts){.rows = q->rows, .bytes = q->bytes, .data_as_of_us = q->data_as_of_us};
     columns_from_proto(&d->arena, q->columns, q->n_columns, &f.facts.columns);
     if (q->fence) {
+    if (q->root_id.len == sizeof(f.facts.root.b)) {
+        memcpy(f.facts.root.b, q->root_id.data, sizeof(f.facts.root.b));
+    }
         f.has_fence = true;
         f.fence_claim = q->fence->claim;
         f.fence_published = q->fence->published;

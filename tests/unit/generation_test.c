@@ -497,6 +497,22 @@ START_TEST(a_root_is_taken_and_renewed_and_keeps_its_id)
 }
 END_TEST
 
+START_TEST(a_root_is_the_one_that_a_result_stands_in_or_it_is_said_why_not)
+{
+    const struct uuid any = {{0}}, other = {{7}};
+    struct generation_owner o;
+    ck_assert_int_eq(generation_root_is(root, &us, &any, &e), ERR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(e.text, "is not reachable"));
+    ck_assert_int_eq(generation_root_claim(root, &us, 1000 * S, &o, &e), 0);
+    ck_assert_int_eq(generation_root_is(root, &us, &any, &e), 0);
+    ck_assert_int_eq(generation_root_is(root, &us, &o.root_id, &e), 0);
+    ck_assert_int_eq(generation_root_is(root, &us, &other, &e), ERR_GENERATION);
+    ck_assert_ptr_nonnull(strstr(e.text, "share one directory"));
+    ck_assert_int_eq(generation_root_is(root, &them, &o.root_id, &e), ERR_GENERATION);
+    ck_assert_ptr_nonnull(strstr(e.text, "another installation"));
+}
+END_TEST
+
 START_TEST(another_installation_is_refused_while_the_root_is_renewed)
 {
     struct generation_owner o;
@@ -611,9 +627,11 @@ static Suite *suite(void)
     tcase_add_test(tc, lists_name_generations_and_datasets_and_nothing_else);
     tcase_add_test(tc, a_sweep_goes_by_the_record_and_not_by_what_a_directory_holds);
     tcase_add_test(tc, a_sweep_leaves_what_is_younger_than_it_may_know);
+    tcase_add_test(tc, a_sweep_takes_an_empty_dataset_and_the_next_build_makes_it_again);
     tcase_add_test(tc, after_a_kill_what_has_a_manifest_is_whole_and_the_rest_is_swept);
     tcase_add_test(tc, a_full_disk_publishes_nothing_and_says_so);
     tcase_add_test(tc, a_root_is_taken_and_renewed_and_keeps_its_id);
+    tcase_add_test(tc, a_root_is_the_one_that_a_result_stands_in_or_it_is_said_why_not);
     tcase_add_test(tc, another_installation_is_refused_while_the_root_is_renewed);
     tcase_add_test(tc, of_two_that_start_at_once_one_has_the_root);
     tcase_add_test(tc, a_root_that_is_not_there_or_not_understood_is_named);
@@ -626,4 +644,3 @@ int main(void)
 {
     return suite_run(suite());
 }
-    tcase_add_test(tc, a_sweep_takes_an_empty_dataset_and_the_next_build_makes_it_again);

@@ -150,7 +150,8 @@ static void fill_receipts(struct query *q)
     for (size_t i = 0; i < c->n_hits; i++) {
         const struct gw_binding *b = gw_package_binding(q->p, c->used[i].build_id);
         must(b); /* only what is bound was offered */
-        q->receipts[i] = (struct wh_receipt){.name = b->name, .build_id = b->build_id};
+        q->receipts[i] =
+            (struct wh_receipt){.name = b->name, .build_id = b->build_id, .root = b->root};
     }
 }
 
@@ -234,7 +235,8 @@ static bool find_broken(struct query *q, enum reason why)
                               ? names_table(&q->op.err, r)
                               : !r->ok;
             if (is_bad && strcmp(b->build_id, r->build_id) == 0) {
-                list[q->n_broken++] = (struct decide_left_out){i, why};
+                list[q->n_broken++] =
+                    (struct decide_left_out){i, r->out_of_reach ? REASON_root_not_reachable : why};
             }
         }
     }

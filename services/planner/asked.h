@@ -11,6 +11,8 @@ struct wh *asked_wh_new(struct planner *p, const char *environment, const char *
                         size_t n_files) MUST_USE;
 void asked_wh_free(struct wh *wh); /* NULL is fine */
 
+/* A builder pulls: has it a generation root, and if not, why ("": it has been given none)? */
+void asked_note_root(struct planner *p, const char *builder, bool has_root, const char *why);
 /* What a builder gets of them, at most max; a repeated request gets the same again. Borrowed:
  * to be packed before the loop turns. */
 size_t asked_take(struct planner *p, const struct coord_builder *b, Kiln__Job **out, size_t max);

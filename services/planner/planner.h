@@ -103,7 +103,8 @@ struct planner {
     struct loop_timer tick, sweep, renew_hint;
     struct loop_task plan_task, pull_task, event_task;
     struct flow_boot *boot_flow;
-    struct list asks;          /* questions to builders (asked.c) */
+    struct list asks;     /* questions to builders (asked.c) */
+    char root_fault[600]; /* why the last builder that was refused its root was; "": one has it */
     struct list runs_planning; /* flow_run in progress */
     struct list works;         /* struct planner_work: every flow in progress */
     struct list controls;      /* control calls at work (answered.c) */

@@ -21,7 +21,10 @@ int generation_begin(const struct generation_ref *r, uint64_t token, struct err 
 int generation_publish(struct arena *a, const struct generation_ref *r,
                        struct generation_manifest *m, struct err *e) MUST_USE;
 
-enum generation_depth { GENERATION_SIZES, GENERATION_HASHES };
+/* TOUCHED: sizes, and the hash of what was changed, moved or restored since the manifest was
+ * written, which the file system knows (ctime). Of a generation with more than a GiB of such files,
+ * those stand that have kept their time of writing: reading them would take too long. */
+enum generation_depth { GENERATION_TOUCHED, GENERATION_HASHES };
 /* The manifest, into the arena. ERR_NOT_FOUND: none; ERR_GENERATION: damaged, or another's. */
 int generation_read(struct arena *a, const struct generation_ref *r,
                     struct generation_manifest *out, struct err *e) MUST_USE;

@@ -13,6 +13,9 @@ struct cache_events {
     /* After a (re)connect every key was read: units that Redis lacks or holds older may be written
      * again now. */
     void (*on_synced)(void *data);
+    /* NULL: nobody asks. Every five seconds while it is confirmed: Redis answered what it was asked
+     * at that time, so every change of before has been announced. */
+    void (*on_heard)(void *data, struct ms asked);
     /* confirmed: tracking works and all keys were read since the last disconnect. Called on each
      * change; `why` in words. */
     void (*on_state)(void *data, bool confirmed, const char *why);

@@ -29,6 +29,7 @@ struct mirror {
     bool is_read;    /* all keys were read since the last disconnect */
 
     uint64_t echoes_sent, echoes_heard;
+    struct ms echo_sent_at;
     char sha[41];     /* of the compare-and-set, "" until Redis told */
     struct list puts; /* of struct put (cache_put.c) */
 

@@ -200,6 +200,7 @@ void mirror_send_echo(struct mirror *m)
 {
     char number[24];
     m->echoes_sent++;
+    m->echo_sent_at = loop_now(m->loop);
     (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)m->echoes_sent);
     (void)cache_link_say(m->data, NULL, NULL, "PUBLISH", m->echo_channel, number, NULL);
     loop_timer_start(&m->timer, MS(ECHO_MS));
@@ -211,6 +212,9 @@ void mirror_on_echo(void *data, const struct cache_reply *x)
     if (message_of(x)) {
         m->echoes_heard = m->echoes_sent;
         maybe_confirmed(m);
+        if (m->is_read && m->pub.ev.on_heard) {
+            m->pub.ev.on_heard(m->pub.ev.data, m->echo_sent_at);
+        }
     }
 }
 

@@ -37,5 +37,10 @@ enum conf_action { CONF_RUN, CONF_EXIT_OK, CONF_EXIT_BAD };
  * shared file are not. */
 enum conf_action conf_load(const struct conf_spec *spec, struct arena *a, void *settings, int argc,
                            char **argv, char ***rest, FILE *out, FILE *errors);
+/* For programs that change their working directory: a path, and the paths in addresses (unix:path,
+ * ipc://path, several with commas between), made absolute by the one of now. Anything else is
+ * returned as it is. In the arena. */
+const char *conf_absolute_path(struct arena *a, const char *path) MUST_USE;
+const char *conf_absolute_addresses(struct arena *a, const char *list) MUST_USE;
 /* The table as Markdown, for docs/configuration.md. */
 void conf_doc(const struct conf_spec *spec, FILE *out);

@@ -17,6 +17,15 @@ struct duck_attach {
     const char *const *setup; /* its statements, NULL-terminated */
     struct err err;           /* code 0: it is attached */
 };
+/* One memory limit over the instances of a process: each has a share, its own limit, and the shares
+ * never add up to more. Shares move when a statement begins; idle instances give way first. Any
+ * thread. */
+struct duck_budget;
+struct duck_budget *duck_budget_new(uint64_t bytes) MUST_USE;
+void duck_budget_free(struct duck_budget *b);           /* must() that no instance is left */
+uint64_t duck_budget_given(struct duck_budget *b);      /* sum of the shares, in bytes */
+uint64_t duck_instance_memory(struct duck_instance *i); /* an instance's share; 0: it has none */
+
 struct duck_settings {
     const char *what;     /* begins every error: "connection 'duckdb'" */
     const char *file;     /* a database file; NULL: in memory */
@@ -24,7 +33,8 @@ struct duck_settings {
     unsigned connections; /* jobs at once; one more is kept for urgent jobs. 0: 2 */
     unsigned threads;     /* DuckDB's own; 0: the number of cores */
     uint64_t memory_bytes;
-    const char *temp_dir; /* where it spills; absolute; NULL: it never spills */
+    struct duck_budget *budget; /* instead of memory_bytes; outlives the instance. NULL: none */
+    const char *temp_dir;       /* where it spills; absolute; NULL: it never spills */
     uint64_t temp_bytes;
     const char *const
         *extensions;           /* names, NULL-terminated: loaded from the pinned files; NULL: none

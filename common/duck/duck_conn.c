@@ -25,12 +25,28 @@ static void prepared_free(struct duck_prepared *p)
     free(p);
 }
 
-void duck_conn_free(struct duck_conn *c)
+static void forget_all(struct duck_conn *c)
 {
     struct list *it;
     while ((it = list_take_head(&c->by_use))) {
-        prepared_free(list_entry(it, struct duck_prepared, link));
+        struct duck_prepared *p = list_entry(it, struct duck_prepared, link);
+        map_del(&c->prepared, slice_of(p->key));
+        prepared_free(p);
     }
+}
+
+void duck_conns_forget(struct duck_instance *i)
+{
+    pthread_mutex_lock(&i->lock);
+    list_for_each (it, &i->idle) {
+        forget_all(list_entry(it, struct duck_conn, link));
+    }
+    pthread_mutex_unlock(&i->lock);
+}
+
+void duck_conn_free(struct duck_conn *c)
+{
+    forget_all(c);
     map_fini(&c->prepared);
     if (c->con) {
         duckdb_disconnect(&c->con);

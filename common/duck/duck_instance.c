@@ -74,13 +74,14 @@ static int open_db(struct duck_instance *i, const struct duck_settings *s, struc
     char threads[16];
     char extensions[PATH_MAX];
     unsigned cores = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    (void)snprintf(memory, sizeof memory, "%" PRIu64 "B", s->memory_bytes);
+    uint64_t memory_bytes = s->budget ? i->share.bytes : s->memory_bytes;
+    (void)snprintf(memory, sizeof memory, "%" PRIu64 "B", memory_bytes);
     (void)snprintf(temp, sizeof temp, "%" PRIu64 "B", s->temp_dir ? s->temp_bytes : 0);
     (void)snprintf(threads, sizeof threads, "%u", s->threads ? s->threads : cores);
     find_extensions(extensions);
     const struct option options[] = {
         {"threads", threads},
-        {"memory_limit", s->memory_bytes ? memory : NULL},
+        {"memory_limit", memory_bytes ? memory : NULL},
         {"temp_directory", s->temp_dir ? s->temp_dir : ""},
         {"max_temp_directory_size", s->temp_dir && s->temp_bytes ? temp : NULL},
         {"extension_directory", s->extension_dir ? s->extension_dir : extensions},
@@ -182,6 +183,10 @@ static int lock_down(struct duck_conn *c, const struct duck_settings *s, struct 
         duck_quote_text(&sql, s->search_path);
         rc = exec_buf(c, &sql, e);
     }
+    if (rc == 0 && s->budget) {
+        /* For the budget. No caller gets at it: their statements are single SELECTs. */
+        rc = duck_exec(c, "SET allowed_configs = ['memory_limit']", e);
+    }
     if (rc == 0 && !s->unlocked) {
         rc = duck_exec(c, "SET enable_external_access = false; SET lock_configuration = true", e);
     }
@@ -229,6 +234,23 @@ static int prepare_instance(struct duck_instance *i, const struct duck_settings 
     return rc;
 }
 
+static int open_in_budget(struct duck_instance *i, const struct duck_settings *s, struct err *e)
+{
+    struct duck_conn *c = NULL;
+    int rc = s->budget ? duck_budget_join(s->budget, i, e) : 0;
+    if (rc == 0) {
+        rc = open_db(i, s, e);
+    }
+    if (rc == 0) {
+        rc = prepare_instance(i, s, e);
+    }
+    if (rc == 0 && s->budget) {
+        rc = duck_conn_new(i, &c, e);
+        duck_budget_joined(i, c);
+    }
+    return rc;
+}
+
 int duck_instance_open(const struct duck_settings *s, struct duck_instance **out, struct err *e)
 {
     if (s->search_path && strchr(s->search_path, ',')) {
@@ -246,10 +268,7 @@ int duck_instance_open(const struct duck_settings *s, struct duck_instance **out
     list_init(&i->jobs);
     list_init(&i->in_turn);
     must(pthread_mutex_init(&i->lock, NULL) == 0);
-    int rc = open_db(i, s, e);
-    if (rc == 0) {
-        rc = prepare_instance(i, s, e);
-    }
+    int rc = open_in_budget(i, s, e);
     if (rc < 0) {
         duck_instance_unref(i);
         return rc;
@@ -274,8 +293,15 @@ void duck_instance_unref(struct duck_instance *i)
     while ((it = list_take_head(&i->idle))) {
         duck_conn_free(list_entry(it, struct duck_conn, link));
     }
+    struct duck_conn *keeper = i->share.budget ? duck_budget_quit(i) : NULL;
+    if (keeper) {
+        duck_conn_free(keeper);
+    }
     if (i->db) {
         duckdb_close(&i->db);
+    }
+    if (i->share.budget) {
+        duck_budget_return(i);
     }
     pthread_mutex_destroy(&i->lock);
     free(i->what);

@@ -10,6 +10,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* What an instance has of its process's memory; under the budget's lock. */
+struct duck_share {
+    struct duck_budget *budget; /* NULL: none, the limit is fixed */
+    struct list link;           /* in the budget's list of busy or idle ones */
+    uint64_t bytes;
+    unsigned running;       /* jobs, and the opening */
+    bool is_trimmed;        /* since it last ran: to what it uses, */
+    bool is_emptied;        /* and to as little as it can */
+    struct duck_conn *conn; /* for moving the limit; NULL while it opens or closes */
+};
 struct duck_instance {
     atomic_uint refs;
     atomic_bool broken;
@@ -19,6 +29,7 @@ struct duck_instance {
     struct list idle;     /* struct duck_conn */
     unsigned connections; /* ordinary jobs at once */
     const char *const *forbidden;
+    struct duck_share share;
     /* duck_pool's, under its lock */
     struct list jobs;    /* waiting: urgent ones first */
     struct list in_turn; /* in the pool's list of instances with work */
@@ -52,6 +63,17 @@ int duck_guard(struct duck_conn *c, const char *sql, struct err *e) MUST_USE;
 int duck_prepare(struct duck_conn *c, const struct duck_query_ask *ask, struct duck_prepared **out,
                  struct err *e) MUST_USE;
 void duck_unprepare(struct duck_prepared *p);
+/* Gives up what idle connections keep prepared: a statement over CSV files holds a buffer of 32 MiB
+ * for each. */
+void duck_conns_forget(struct duck_instance *i);
+
+/* A share for an instance that is about to open, which counts as busy until it is joined: then the
+ * connection is lent to move its limit by. ERR_QUERY_MEMORY: nothing is left. */
+int duck_budget_join(struct duck_budget *b, struct duck_instance *i, struct err *e) MUST_USE;
+void duck_budget_joined(struct duck_instance *i, struct duck_conn *conn);
+/* Before its database closes: the connection comes back, NULL if there was none; and after. */
+struct duck_conn *duck_budget_quit(struct duck_instance *i) MUST_USE;
+void duck_budget_return(struct duck_instance *i);
 
 /* An error of DuckDB as one of ours: one sentence without the excerpt of the statement. Returns the
  * code. */

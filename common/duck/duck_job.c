@@ -232,6 +232,7 @@ void duck_run_work(struct duck_run *run)
 {
     struct duck_job *job = run->job;
     struct duck_conn *conn = duck_conn_take(job->instance);
+    duck_budget_enter(job);
     set_conn(run, conn);
     run->rc = duck_job_stopped(job, &run->err);
     if (run->rc == 0) {
@@ -239,6 +240,7 @@ void duck_run_work(struct duck_run *run)
     }
     wait_until_read(run);
     set_conn(run, NULL);
+    duck_budget_leave(job);
     duck_conn_give(conn);
 }
 

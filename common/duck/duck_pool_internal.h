@@ -38,6 +38,9 @@ struct duck_run {
     struct err err;
 };
 
+/* Pool thread, around a job's work: memory for it, waiting up to 2 s for what others hold. */
+void duck_budget_enter(struct duck_job *job);
+void duck_budget_leave(struct duck_job *job);
 void duck_pool_add(struct duck_pool *p, struct duck_run *run);
 /* Out of the queue; false: a thread has it, or had it. */
 bool duck_pool_remove(struct duck_pool *p, struct duck_run *run);

@@ -79,6 +79,18 @@ int generation_drop(const struct generation_ref *r, struct err *e)
 
 /* ---- making ---- */
 
+/* A sweep may take the empty dataset in between. */
+static int make_dirs(const struct generation_ref *r, const char *path, struct err *e)
+{
+    auto_free char *dataset = xasprintf("%s/%s", r->root, r->dataset);
+    int rc, tries = 0;
+    do {
+        rc = gen_io_mkdir(r->root, dataset, e);
+        rc = rc < 0 ? rc : gen_io_mkdir(dataset, path, e);
+    } while (rc == ERR_NOT_FOUND && ++tries < 10);
+    return rc;
+}
+
 int generation_begin(const struct generation_ref *r, uint64_t token, struct err *e)
 {
     struct arena a;
@@ -88,13 +100,7 @@ int generation_begin(const struct generation_ref *r, uint64_t token, struct err 
     if (rc == 0) {
         rc = drop_dir(path, e);
     }
-    if (rc >= 0) {
-        char *dataset = arena_printf(&a, "%s/%s", r->root, r->dataset);
-        rc = gen_io_mkdir(r->root, dataset, e);
-        if (rc == 0) {
-            rc = gen_io_mkdir(dataset, path, e);
-        }
-    }
+    rc = rc < 0 ? rc : make_dirs(r, path, e);
     if (rc == 0) {
         char text[24];
         int len = snprintf(text, sizeof text, "%" PRIu64, token);
@@ -263,5 +269,10 @@ int generation_sweep(const char *root, const char *dataset, const struct generat
                      struct err *e)
 {
     struct clearer c = {.record = record, .err = e};
-    return clear(root, dataset, &c, sweep_one);
+    int rc = clear(root, dataset, &c, sweep_one);
+    auto_free char *dir = xasprintf("%s/%s", root, dataset);
+    if (rc >= 0) {
+        (void)rmdir(dir); /* it stays while anything is in it */
+    }
+    return rc;
 }

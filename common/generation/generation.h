@@ -21,7 +21,10 @@ int generation_begin(const struct generation_ref *r, uint64_t token, struct err 
 int generation_publish(struct arena *a, const struct generation_ref *r,
                        struct generation_manifest *m, struct err *e) MUST_USE;
 
-enum generation_depth { GENERATION_SIZES, GENERATION_HASHES };
+/* TOUCHED: sizes, and the hash of what was changed, moved or restored since the manifest was
+ * written, which the file system knows (ctime). Of a generation with more than a GiB of such files,
+ * those stand that have kept their time of writing: reading them would take too long. */
+enum generation_depth { GENERATION_TOUCHED, GENERATION_HASHES };
 /* The manifest, into the arena. ERR_NOT_FOUND: none; ERR_GENERATION: damaged, or another's. */
 int generation_read(struct arena *a, const struct generation_ref *r,
                     struct generation_manifest *out, struct err *e) MUST_USE;
@@ -38,7 +41,7 @@ int generation_drop(const struct generation_ref *r, struct err *e) MUST_USE;
 /* Removes what attempts with these tokens left in a dataset, finished or not. How many. */
 int generation_discard(const char *root, const char *dataset, const uint64_t *tokens, size_t n,
                        struct err *e) MUST_USE;
-/* Removes what is not recorded from one dataset. How many. */
+/* Removes what is not recorded from one dataset, and its folder when nothing is left. How many. */
 int generation_sweep(const char *root, const char *dataset, const struct generation_record *record,
                      struct err *e) MUST_USE;
 
@@ -58,3 +61,7 @@ int generation_root_claim(const char *root, const struct uuid *installation, int
                           struct generation_owner *out, struct err *e) MUST_USE;
 /* Whose it is, for those who only read. ERR_NOT_FOUND: nobody's, or not reachable. */
 int generation_root_read(const char *root, struct generation_owner *out, struct err *e) MUST_USE;
+/* Is it the installation's, and the one with this id (all zero: any)? ERR_GENERATION: no;
+ * ERR_NOT_FOUND, ERR_IO: it is not reachable. */
+int generation_root_is(const char *root, const struct uuid *installation, const struct uuid *id,
+                       struct err *e) MUST_USE;

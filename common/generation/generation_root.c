@@ -27,6 +27,30 @@ int generation_root_read(const char *root, struct generation_owner *out, struct 
     return 0;
 }
 
+int generation_root_is(const char *root, const struct uuid *installation, const struct uuid *id,
+                       struct err *e)
+{
+    struct generation_owner owner;
+    int rc = generation_root_read(root, &owner, e);
+    if (rc < 0) {
+        (void)err_wrap(e, "generation root '%s' is not reachable", root);
+        return rc;
+    }
+    if (!uuid_eq(&owner.installation, installation)) {
+        return err_set(e, ERR_GENERATION,
+                       "generation root '%s' belongs to another installation; give this process "
+                       "the directory that its builders write to",
+                       root);
+    }
+    if (!id16_is_zero(id->b) && !uuid_eq(&owner.root_id, id)) {
+        return err_set(e, ERR_GENERATION,
+                       "generation root '%s' is not the one that the results stand in; all hosts "
+                       "must share one directory",
+                       root);
+    }
+    return 0;
+}
+
 static int refuse(const char *root, const struct generation_owner *owner, int64_t now_us,
                   struct err *e)
 {

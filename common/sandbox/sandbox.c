@@ -58,7 +58,7 @@ int sandboxes_new(struct loop *l, const struct sandbox_conf *c, struct sandboxes
     s->package_store = absolute(c->package_store);
     s->dir = absolute(c->dir);
     s->root = c->generation_root && c->generation_root[0] ? absolute(c->generation_root) : NULL;
-    s->memory_bytes = c->memory_bytes ? c->memory_bytes : half_of_memory();
+    s->memory = duck_budget_new(c->memory_bytes ? c->memory_bytes : half_of_memory());
     s->resident_bytes = c->resident_bytes;
     s->spill_bytes = c->spill_bytes ? c->spill_bytes : SPILL_BYTES;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -96,6 +96,7 @@ void sandboxes_free(struct sandboxes *s)
     if (s->pool) {
         duck_pool_free(s->pool);
     }
+    duck_budget_free(s->memory);
     map_fini(&s->boxes);
     free(s->package_store);
     free(s->dir);

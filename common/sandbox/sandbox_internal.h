@@ -9,10 +9,11 @@ struct sandboxes {
     struct loop *loop;
     char *package_store, *dir, *root; /* root: NULL: none */
     struct uuid installation;
-    uint64_t memory_bytes, resident_bytes, spill_bytes;
+    uint64_t resident_bytes, spill_bytes;
     unsigned threads;
     struct ms idle;
     struct duck_pool *pool;
+    struct duck_budget *memory;
     struct list unused; /* of struct sandbox: longest unused first */
     struct map boxes;   /* "<digest>/<version>" -> struct sandbox */
     uint64_t opened;    /* so many so far: a directory is never used twice */

@@ -3,8 +3,6 @@
 #include "common/sandbox/sandbox_files.h"
 #include "common/sandbox/sandbox_internal.h"
 
-enum { MEMORY_SHARES = 4 };
-
 /* ---- off the loop ---- */
 /* What names files is made of hex digits alone, whatever a fingerprint or a version says. */
 static const char *plain_digest(struct arena *a, const char *digest)
@@ -72,7 +70,7 @@ static int open_instance(struct sandbox *b)
     struct duck_settings d = {.what = b->what,
                               .connections = s->threads,
                               .threads = s->threads,
-                              .memory_bytes = s->memory_bytes / MEMORY_SHARES,
+                              .budget = s->memory,
                               .temp_dir = b->spill,
                               .temp_bytes = s->spill_bytes,
                               .extensions = extensions,

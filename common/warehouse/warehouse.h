@@ -120,6 +120,7 @@ struct wh_sweep {
 struct wh_receipt { /* what to check and say about one baked table in a query (protocol.md 7) */
     struct wh_name name;
     const char *build_id; /* compiled against */
+    struct uuid root;     /* by binding: the generation root it stands in; all zero: unknown */
     /* filled from the fence row in the query's own transaction */
     bool ok;
     bool out_of_reach; /* this process does not reach where results lie: it says nothing of them */

@@ -170,7 +170,7 @@ static int read_manifest(struct duck_op *o, const struct wh_duckdb_binding *b,
         rc = generation_read(&o->scratch, ref, m, e);
     }
     if (rc == 0) {
-        rc = generation_verify(ref, m, GENERATION_SIZES, e);
+        rc = generation_verify(ref, m, GENERATION_TOUCHED, e);
     }
     if (rc < 0) {
         (void)err_wrap(e, "connection '%s': %s cannot be bound", o->package->name, b->name);

@@ -109,6 +109,16 @@ static int name_the_cast(const struct shape *s, struct err *e)
                          : e->code;
 }
 
+static int copy_once(struct duck_op *o, struct duck_conn *conn, const char *from, const char *dir,
+                     const struct shape *s, struct err *e)
+{
+    int rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
+    if (rc == ERR_QUERY_MEMORY && duck_job_more_memory(&o->job)) {
+        rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
+    }
+    return rc;
+}
+
 /* Sums of integers nearly always fit BIGINT, which reads fastest; those that do not are built again
  * as DECIMAL. */
 static int copy(struct duck_op *o, struct duck_conn *conn, const char *dir, struct shape *s,
@@ -119,11 +129,11 @@ static int copy(struct duck_op *o, struct duck_conn *conn, const char *dir, stru
     if (rc < 0) {
         return rc;
     }
-    rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
+    rc = copy_once(o, conn, from, dir, s, e);
     if (rc < 0 && s->is_wide && is_conversion(e)) {
         rc = read_shape(o, conn, from, DUCK_WIDE_DECIMAL, s, e);
         if (rc == 0) {
-            rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
+            rc = copy_once(o, conn, from, dir, s, e);
         }
     }
     return rc < 0 ? name_the_cast(s, e) : 0;

@@ -32,7 +32,7 @@ static int probe_one(struct duck_op *o, const struct wh_table *t, struct wh_rela
                                    .build_id = m.build_id,
                                    .rows = (int64_t)m.rows,
                                    .data_as_of_us = m.data_as_of_us};
-    rc = generation_verify(&ref, &m, GENERATION_SIZES, &why);
+    rc = generation_verify(&ref, &m, GENERATION_TOUCHED, &why);
     if (rc == ERR_IO) {
         return err_set(e, ERR_IO, "%s", why.text);
     }

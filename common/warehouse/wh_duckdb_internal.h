@@ -83,6 +83,7 @@ struct duck_op {
     struct wh_sink *sink;
     bool json_rows, read_only, columns_sent;
     const char *prepare_as;
+    struct uuid *roots; /* of the tables */
     struct duck_bound *read_under;
     bool out_of_reach;
 };

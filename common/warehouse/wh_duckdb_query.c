@@ -29,13 +29,11 @@ static bool is_still(struct duck_package *p, uint64_t sequence)
     return same;
 }
 
-/* The root is not there, or another one stands in its place. */
-static bool out_of_reach(const struct duck_package *p)
+static bool out_of_reach(const struct duck_op *o, size_t i)
 {
-    struct generation_owner owner;
+    const struct duck_package *p = o->package;
     struct err ignored;
-    return !p->root || generation_root_read(p->root, &owner, &ignored) < 0 ||
-           !uuid_eq(&owner.installation, &p->installation);
+    return !p->root || generation_root_is(p->root, &p->installation, &o->roots[i], &ignored) < 0;
 }
 
 static int check_receipts(struct duck_op *o, const struct duck_bound *bound, struct err *e)
@@ -44,7 +42,7 @@ static int check_receipts(struct duck_op *o, const struct duck_bound *bound, str
         const struct wh_table *t = &o->tables[i];
         const struct duck_bound_item *b = bound ? duck_bound_find(bound, t->name.table) : NULL;
         if (!b) {
-            o->out_of_reach = out_of_reach(o->package);
+            o->out_of_reach = out_of_reach(o, i);
             return err_set(e, ERR_WH_MISSING, "connection '%s': \"%s\" is not bound",
                            o->package->name, t->name.table);
         }
@@ -56,7 +54,7 @@ static int check_receipts(struct duck_op *o, const struct duck_bound *bound, str
         }
         int rc = duck_bound_check(o->package, b, e);
         if (rc < 0) {
-            o->out_of_reach = out_of_reach(o->package);
+            o->out_of_reach = out_of_reach(o, i);
             return rc;
         }
     }
@@ -105,7 +103,7 @@ static void read_columns(struct duck_op *o, const struct duck_query *q)
     }
 }
 
-static int send_pages(struct duck_op *o, struct duck_query *q, struct err *e)
+static int send_pages(struct duck_op *o, struct duck_query *q, bool *sent, struct err *e)
 {
     enum duck_form form = o->json_rows ? DUCK_FORM_JSON : DUCK_FORM_TEXT;
     for (;;) {
@@ -114,6 +112,7 @@ static int send_pages(struct duck_op *o, struct duck_query *q, struct err *e)
         if (rc < 0 || !page) {
             return rc;
         }
+        *sent = true;
         rc = duck_job_push(&o->job, page, e);
         if (rc < 0) {
             return rc;
@@ -121,9 +120,8 @@ static int send_pages(struct duck_op *o, struct duck_query *q, struct err *e)
     }
 }
 
-static int work_query(struct duck_job *job, struct duck_conn *conn, struct err *e)
+static int run_query(struct duck_op *o, struct duck_conn *conn, bool *sent, struct err *e)
 {
-    struct duck_op *o = duck_op_of(job);
     struct duck_query *q;
     int rc = open_query(o, conn, &q, e);
     if (rc < 0) {
@@ -132,9 +130,22 @@ static int work_query(struct duck_job *job, struct duck_conn *conn, struct err *
     read_columns(o, q);
     rc = duck_query_begin(q, e);
     if (rc == 0) {
-        rc = send_pages(o, q, e);
+        rc = send_pages(o, q, sent, e);
     }
     duck_query_close(q);
+    return rc;
+}
+
+static int work_query(struct duck_job *job, struct duck_conn *conn, struct err *e)
+{
+    struct duck_op *o = duck_op_of(job);
+    bool sent = false;
+    int rc = run_query(o, conn, &sent, e);
+    if (rc == ERR_QUERY_MEMORY && !sent && duck_job_more_memory(job)) {
+        duck_bound_unref(o->read_under);
+        o->read_under = NULL;
+        rc = run_query(o, conn, &sent, e);
+    }
     return rc;
 }
 
@@ -210,7 +221,9 @@ void duck_wh_query(struct wh_op *op, struct wh_query *q, struct wh_sink *sink)
     o->read_only = q->read_only;
     o->n = q->n_baked;
     o->tables = arena_zalloc(&o->scratch, (q->n_baked + 1) * sizeof(*o->tables));
+    o->roots = arena_zalloc(&o->scratch, (q->n_baked + 1) * sizeof(*o->roots));
     for (size_t i = 0; i < q->n_baked; i++) {
+        o->roots[i] = q->baked[i].root;
         o->tables[i] = (struct wh_table){.name.table = duck_op_text(o, q->baked[i].name.table),
                                          .build_id = duck_op_text(o, q->baked[i].build_id)};
         q->baked[i].ok = false;

@@ -74,9 +74,19 @@ static void read_connections(struct builder *b)
     }
 }
 
+/* The working directory changes once DuckDB is here: what is relative is so to the one of now. */
+static void make_absolute(struct arena *a, struct builder_settings *set)
+{
+    set->state_dir = conf_absolute_path(a, set->state_dir);
+    set->health_listen = conf_absolute_addresses(a, set->health_listen);
+    set->planner_call = conf_absolute_addresses(a, set->planner_call);
+    set->planner_event = conf_absolute_addresses(a, set->planner_event);
+}
+
 static int base_start(struct service *s, struct err *e)
 {
     struct builder *b = self(s);
+    make_absolute(service_arena(s), service_settings(s));
     b->service = s;
     b->loop = service_loop(s);
     b->set = service_settings(s);

@@ -52,6 +52,7 @@ struct builder_root {
     void *closed_data;
     struct generation_owner owner;
     struct err err;
+    char fault[sizeof(((struct err *)NULL)->text)]; /* "": held, or not asked yet */
     int rc;
     struct offload_job job;
     struct loop_timer timer;

@@ -40,6 +40,7 @@ static void on_claimed(struct offload_job *job)
         }
     }
     b->root.held = held;
+    snprintf(b->root.fault, sizeof(b->root.fault), "%s", held ? "" : err_text(&b->root.err));
     b->root_id = (ProtobufCBinaryData){sizeof(b->root.owner.root_id.b), b->root.owner.root_id.b};
     loop_timer_start(&b->root.timer, MS(RENEW_MS));
     if (first || held) {

@@ -78,6 +78,9 @@ static void fill_report(struct flow_job *j)
     q->data_as_of_us = j->facts.data_as_of_us;
     q->took_ms = (uint32_t)ms_sub(loop_now(j->b->loop), j->started).v;
     job_columns(j, &j->facts.columns, &q->columns, &q->n_columns);
+    if (j->box) {
+        q->root_id = j->b->root_id;
+    }
     if (j->error.code) {
         kiln__job_error__init(&j->finish_error);
         j->finish_error.code = j->error.code;

@@ -108,6 +108,7 @@ static void pull(struct builder *b, struct builder_pull *p, unsigned slots)
     p->req.n_connections = b->n_connections;
     p->req.root_ids = &b->root_id;
     p->req.n_root_ids = b->root.held;
+    p->req.root_error = b->root.fault;
     p->call = (struct bus_call){
         .kind = BUS_PULL_JOB, .request = &p->req.base, .done = on_pulled, .data = p};
     if (bus_call_start(b->bus, &p->call)) {

@@ -3,7 +3,6 @@
 #include "services/gateway/boxes.h"
 #include "services/gateway/gateway_parts.h"
 #include "services/gateway/port.h"
-#include <unistd.h>
 
 enum { MAX_CONNECTIONS = 1024 };
 
@@ -13,23 +12,23 @@ static struct gateway *self(struct service *s)
 }
 
 /* The working directory changes once DuckDB is here: what is relative is so to the one of now. */
-static void make_absolute(struct service *s, const char **path)
+static void make_absolute(struct arena *a, struct gw_settings *set)
 {
-    auto_free char *here = (*path)[0] && (*path)[0] != '/' ? getcwd(NULL, 0) : NULL;
-    if (here) {
-        *path = arena_printf(service_arena(s), "%s/%s", here, *path);
+    set->state_dir = conf_absolute_path(a, set->state_dir);
+    set->compiler_bundle = conf_absolute_path(a, set->compiler_bundle);
+    if (strchr(set->node, '/')) {
+        set->node = conf_absolute_path(a, set->node);
     }
+    set->listen = conf_absolute_addresses(a, set->listen);
+    set->redis = conf_absolute_addresses(a, set->redis);
+    set->planner_call = conf_absolute_addresses(a, set->planner_call);
+    set->planner_event = conf_absolute_addresses(a, set->planner_event);
 }
 
 static int base_start(struct service *s, struct err *e)
 {
     struct gateway *g = self(s);
-    struct gw_settings *set = service_settings(s);
-    make_absolute(s, &set->state_dir);
-    make_absolute(s, &set->compiler_bundle);
-    if (strchr(set->node, '/')) {
-        make_absolute(s, &set->node);
-    }
+    make_absolute(service_arena(s), service_settings(s));
     g->service = s;
     g->loop = service_loop(s);
     g->set = service_settings(s);

@@ -53,6 +53,8 @@ struct gw_binding { /* one baked table in force */
     int64_t rows, data_as_of_us;
     uint32_t window_s;
     int fallback;
+    bool is_by_binding;
+    struct uuid root; /* by binding: the generation root; all zero: unknown */
 };
 struct gw_unbaked {
     const char *source_id, *code, *text;
@@ -114,6 +116,8 @@ struct gateway {
     atomic_uint queries_running;
     atomic_bool draining;
     _Atomic uint64_t config_epoch; /* newest one known of environments and connections */
+    _Atomic int64_t
+        sets_good_until; /* loop_now in ms: past it the sets may be old (protocol.md 6) */
 };
 
 /* Opens a sealed connection object (planner's, or of a request) with KILN_SECRET_KEY; JSON text

@@ -163,6 +163,8 @@ static void run_get(struct gw_errand *e)
         const char *digest = digest_of(q->package->load->rep, q->connection);
         q->get.digest = digest[0] ? digest : q->digest;
     }
+    sandboxes_installation(g->sandboxes,
+                           bus_installation(g->bus)); /* known since the first hello */
     sandbox_get_start(g->sandboxes, &q->get);
 }
 

@@ -35,7 +35,9 @@ static void add_bindings(struct gw_package *p, struct gw_view *v)
                                     .generation = b->generation,
                                     .data_as_of_us = b->data_as_of_us,
                                     .window_s = b->window_s,
-                                    .fallback = (enum decide_fallback)b->fallback};
+                                    .fallback = (enum decide_fallback)b->fallback,
+                                    .is_by_binding = b->is_by_binding};
+        v->facts.has_by_binding = v->facts.has_by_binding || b->is_by_binding;
         v->facts.has_windows = v->facts.has_windows || b->window_s > 0;
     }
     v->facts.bindings = list;

@@ -23,11 +23,24 @@ static void ask_end(struct ask *k, int rc, const char *sqlstate, const char *tex
 static void on_deadline(struct loop_timer *t)
 {
     struct ask *k = t->data;
-    ask_end(k, ERR_TIMEOUT, "",
-            k->given && ms_before(loop_now(k->wh->p->loop), k->lease_until)
-                ? "the builder did not answer in time"
-                : "no_capable_builder: no builder that reaches the package store and a "
-                  "generation root has asked for work; start one");
+    const struct planner *p = k->wh->p;
+    const char *why = "no_capable_builder: no builder that reaches the package store and a "
+                      "generation root has asked for work; start one";
+    if (k->given && ms_before(loop_now(p->loop), k->lease_until)) {
+        why = "the builder did not answer in time";
+    } else if (p->root_fault[0]) {
+        why = arena_printf(&k->arena, "no_capable_builder: %s", p->root_fault);
+    }
+    ask_end(k, ERR_TIMEOUT, "", why);
+}
+
+void asked_note_root(struct planner *p, const char *builder, bool has_root, const char *why)
+{
+    if (has_root) {
+        p->root_fault[0] = '\0';
+    } else if (why[0]) {
+        snprintf(p->root_fault, sizeof(p->root_fault), "builder '%s': %s", builder, why);
+    }
 }
 
 static void on_end(struct loop_task *t)

@@ -15,6 +15,8 @@ void asked_wh_add_others(struct wh *own, const struct plan_connection *connectio
 struct wh *asked_wh_find(struct wh *own, const char *connection);
 void asked_wh_free(struct wh *own); /* NULL is fine */
 
+/* A builder pulls: has it a generation root, and if not, why ("": it has been given none)? */
+void asked_note_root(struct planner *p, const char *builder, bool has_root, const char *why);
 /* What a builder gets of them, at most max; a repeated request gets the same again. Borrowed:
  * to be packed before the loop turns. */
 size_t asked_take(struct planner *p, const struct coord_builder *b, Kiln__Job **out, size_t max);

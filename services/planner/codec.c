@@ -52,6 +52,10 @@ static Kiln__Binding *binding_message(struct arena *a, const struct core_binding
     m->data_as_of_us = b->generation.data_as_of_us;
     m->window_s = b->window_s;
     m->fallback = (Kiln__Fallback)b->fallback;
+    if (!id16_is_zero(b->generation.root.b)) {
+        m->root_id = (ProtobufCBinaryData){
+            16, arena_dup(a, b->generation.root.b, sizeof(b->generation.root.b))};
+    }
     columns_to_proto(a, &b->generation.columns, &m->columns, &m->n_columns);
     m->n_shared_by = b->n_shared_by;
     m->shared_by = (char **)(uintptr_t)b->shared_by;

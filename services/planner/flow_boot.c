@@ -269,6 +269,7 @@ static enum flow_next step_started(struct flow *flow)
              map_len(&p->units));
     loop_defer(p->loop, &p->plan_task);
     loop_defer(p->loop, &p->event_task);
+    planner_sweep_root(p);
     read_config(f);
     return flow_goto(flow, SEED_ENVIRONMENT);
 }

@@ -336,53 +336,75 @@ const struct service_desc *planner_desc(void)
     return &desc;
 }
 
-static void sweep(struct decision *d, const struct planner_unit *u, const char *connection,
-                  const char *schema, const char *warehouse)
+struct sweeping {
+    const char *connection, *schema, *warehouse; /* schema NULL: all there is */
+    int64_t age_ms;                              /* what is younger stays */
+};
+
+static void sweep(struct decision *d, const struct planner_unit *u, const struct sweeping *w)
 {
     struct planner *p = d->p;
     json_t *spec = json_object();
     json_set_str(spec, "environment", u->environment_name);
-    json_set_str(spec, "connection", connection);
-    json_set_str(spec, "warehouse", warehouse);
-    json_object_set_new(spec, "schemas", schema ? json_pack("[s]", schema) : json_array());
-    json_set_int(spec, "olderThanUs", loop_unix_us() - p->set->sweep_age_ms * 1000);
+    json_set_str(spec, "connection", w->connection);
+    json_set_str(spec, "warehouse", w->warehouse);
+    json_object_set_new(spec, "schemas", w->schema ? json_pack("[s]", w->schema) : json_array());
+    json_set_int(spec, "olderThanUs", loop_unix_us() - w->age_ms * 1000);
     auto_free char *text = json_text(spec);
     json_decref(spec);
     coord_sweep(p->coord, planner_now(p), u->id, text, &d->out);
 }
 
-/* Hourly: staging tables without a live attempt, per connection that has targets; and once the
- * generation root, whole: a package whose first build was cut off, or that was deleted, has left
- * something, too (protocol.md 8, 10). */
+/* The generation root, once and whole: a package whose first build was cut off, or that was
+ * deleted, has left something, too (protocol.md 8). Any package stands for it. */
+static void sweep_root(struct decision *d, int64_t age_ms)
+{
+    struct map_iter it = map_begin(&d->p->units);
+    if (d->p->set->package_store[0] && map_next(&it)) { /* without a store there is no DuckDB */
+        const struct planner_unit *u = it.value;
+        sweep(
+            d, u,
+            &(struct sweeping){.connection = "duckdb",
+                               .warehouse = duckdb_digest(&d->arena, u->environment_name, u->name),
+                               .age_ms = age_ms});
+    }
+}
+
+/* Staging tables without a live attempt, per connection that has targets. */
+static void sweep_unit(struct decision *d, const struct planner_unit *u)
+{
+    const struct core_binding_set *set = coord_unit_set(d->p->coord, u->id);
+    struct map seen;
+    map_init(&seen);
+    for (size_t i = 0; set && i < set->n; i++) {
+        const struct core_target *t = &set->bindings[i].target;
+        char *key = arena_printf(&d->arena, "%s/%s", t->connection, t->schema);
+        if (!t->in_place || map_get(&seen, slice_of(key))) {
+            continue;
+        }
+        map_put(&seen, slice_of(key), key);
+        sweep(d, u,
+              &(struct sweeping){t->connection, t->schema, t->warehouse, d->p->set->sweep_age_ms});
+    }
+    map_fini(&seen);
+}
+
 void planner_sweep_due(struct planner *p)
 {
     if (!p->open) {
         return;
     }
     struct decision *d = decision_new(p);
-    bool root_too = p->set->package_store[0] != '\0'; /* else there is no DuckDB */
+    sweep_root(d, p->set->sweep_age_ms);
     for (struct map_iter it = map_begin(&p->units); map_next(&it);) {
-        const struct planner_unit *u = it.value;
-        const struct core_binding_set *set = coord_unit_set(p->coord, u->id);
-        struct map seen;
-        map_init(&seen);
-        if (root_too) {
-            sweep(d, u, "duckdb", NULL, duckdb_digest(&d->arena, u->environment_name, u->name));
-            root_too = false;
-        }
-        for (size_t i = 0; set && i < set->n; i++) {
-            const struct core_target *t = &set->bindings[i].target;
-            if (!t->in_place) {
-                continue;
-            }
-            char *key = arena_printf(&d->arena, "%s/%s", t->connection, t->schema);
-            if (map_get(&seen, slice_of(key))) {
-                continue;
-            }
-            map_put(&seen, slice_of(key), key);
-            sweep(d, u, t->connection, t->schema, t->warehouse);
-        }
-        map_fini(&seen);
+        sweep_unit(d, it.value);
     }
+    decision_commit(d, NULL, NULL);
+}
+
+void planner_sweep_root(struct planner *p)
+{
+    struct decision *d = decision_new(p);
+    sweep_root(d, 0);
     decision_commit(d, NULL, NULL);
 }

@@ -104,7 +104,8 @@ struct planner {
     struct loop_timer tick, sweep, renew_hint;
     struct loop_task plan_task, pull_task, event_task;
     struct flow_boot *boot_flow;
-    struct list asks;          /* questions to builders (asked.c) */
+    struct list asks;     /* questions to builders (asked.c) */
+    char root_fault[600]; /* why the last builder that was refused its root was; "": one has it */
     struct list runs_planning; /* flow_run in progress */
     struct list works;         /* struct planner_work: every flow in progress */
     struct list controls;      /* control calls at work (answered.c) */
@@ -332,7 +333,10 @@ void webhook_handle(void *data, struct http_req *r);
 /* ---- boot.c ---- */
 void planner_on_leader(void *data, uint64_t term);
 void planner_on_lost(void *data, int code, const char *why);
-void planner_sweep_due(struct planner *p);
+void planner_sweep_due(struct planner *p); /* hourly */
+/* At boot: whatever stands in the generation root by now and is neither recorded nor of a live
+ * attempt goes, however young (protocol.md 8). */
+void planner_sweep_root(struct planner *p);
 
 /* ---- codec.c ---- */
 void planner_pack_set(const struct core_binding_set *set, struct buf *out, void *data);

@@ -203,6 +203,7 @@ static bool pull_try(struct planner *p, struct bus_request *r, const Kiln__PullJ
     struct coord_builder b = builder_of(r);
     b.reach = (struct coord_reach){(const char *const *)q->connections, q->n_connections,
                                    q->n_root_ids > 0};
+    asked_note_root(p, b.instance, b.reach.has_root, q->root_error);
     if (pull_asked(p, r, &b, slots)) {
         decision_drop(d);
         free(ans);
@@ -435,6 +436,9 @@ static void finish(struct planner *p, struct bus_request *r)
     f.facts =
         (struct coord_facts){.rows = q->rows, .bytes = q->bytes, .data_as_of_us = q->data_as_of_us};
     columns_from_proto(&d->arena, q->columns, q->n_columns, &f.facts.columns);
+    if (q->root_id.len == sizeof(f.facts.root.b)) {
+        memcpy(f.facts.root.b, q->root_id.data, sizeof(f.facts.root.b));
+    }
     if (q->fence) {
         f.has_fence = true;
         f.fence_claim = q->fence->claim;

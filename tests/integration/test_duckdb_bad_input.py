@@ -292,6 +292,27 @@ def test_an_extension_that_is_missing_or_changed_is_named_with_the_remedy(kiln, 
         kiln.wait_ready("builder-1")
 
 
+def test_a_result_replaced_by_one_of_the_same_size_while_nobody_has_it_bound_is_noticed_at_the_next_bind(baked):
+    kiln, package = baked
+    generation, path = folder(kiln, package)
+    for gateway in ("gateway-1", "gateway-2"):
+        assert kiln.procs[gateway].stop() == 0
+    file = path / "data-0.parquet"
+    was, data = file.stat(), bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.with_suffix(".new").write_bytes(bytes(data))
+    os.replace(file.with_suffix(".new"), file)
+    os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+    for gateway in ("gateway-1", "gateway-2"):
+        kiln.procs[gateway].start()
+        kiln.wait_ready(gateway)
+    serves(kiln, package, daily="live", reason="table_missing")
+    run = kiln.materialize(package)
+    assert (run["metadata"]["sourcesBuilt"], run["metadata"]["sourcesReused"]) == (1, 1), run["metadata"]
+    assert folder(kiln, package)[0] != generation
+    serves(kiln, package)
+
+
 # ---- roots and stores ----
 @contextlib.contextmanager
 def started_with(kiln, name, changes):

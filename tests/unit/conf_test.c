@@ -460,6 +460,27 @@ START_TEST(the_table_prints_as_markdown)
 }
 END_TEST
 
+START_TEST(relative_places_are_those_of_the_directory_the_program_was_started_in)
+{
+    struct arena a;
+    char home[4096];
+    arena_init(&a);
+    ck_assert_ptr_nonnull(getcwd(home, sizeof(home)));
+    ck_assert_int_eq(chdir("/tmp"), 0);
+    ck_assert_str_eq(conf_absolute_path(&a, "state/x"), "/tmp/state/x");
+    ck_assert_str_eq(conf_absolute_path(&a, "/state"), "/state");
+    ck_assert_str_eq(conf_absolute_path(&a, ""), "");
+    ck_assert_str_eq(conf_absolute_addresses(&a, "unix:run/r"), "unix:/tmp/run/r");
+    ck_assert_str_eq(conf_absolute_addresses(&a, "unix:/run/r"), "unix:/run/r");
+    ck_assert_str_eq(conf_absolute_addresses(&a, "127.0.0.1:6379"), "127.0.0.1:6379");
+    ck_assert_str_eq(conf_absolute_addresses(&a, "ipc://call, ipc:///x/y,tcp://h:1"),
+                     "ipc:///tmp/call,ipc:///x/y,tcp://h:1");
+    ck_assert_str_eq(conf_absolute_addresses(&a, ""), "");
+    ck_assert_int_eq(chdir(home), 0);
+    arena_fini(&a);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("conf");
@@ -484,6 +505,7 @@ int main(void)
     tcase_add_test(t, positional_words_go_to_rest_when_allowed);
     tcase_add_test(t, files_that_cannot_be_read_or_parsed_say_so);
     tcase_add_test(t, the_table_prints_as_markdown);
+    tcase_add_test(t, relative_places_are_those_of_the_directory_the_program_was_started_in);
     Suite *s = suite_create("conf");
     suite_add_tcase(s, t);
     return suite_run(s);

@@ -118,6 +118,20 @@ START_TEST(gateway_that_failed_to_apply_does_not_hold_the_run)
 }
 END_TEST
 
+START_TEST(gateway_that_does_not_reach_the_root_has_applied_the_set_and_is_named)
+{
+    const char *run = begin("g1", "g2");
+    fx_report(&f, "g1", unit, epoch(), false);
+    struct uuid boot = {{9}};
+    struct coord_gateway_unit u = {.unit = unit, .applied = epoch(), .failed_epoch = epoch()};
+    coord_gateway_report(f.c, f.now, "g2", &boot, &u, 1, &f.o);
+    fx_commit(&f);
+    ck_assert_int_eq(fx_run_state(&f, run), RUN_READY);
+    ck_assert_str_eq(unbound(run), "g2");
+    fx_fini(&f);
+}
+END_TEST
+
 START_TEST(stop_comes_too_late_while_binding)
 {
     const char *run = begin("g1", "g2");
@@ -261,6 +275,7 @@ TCase *coord_gateway_tests(void)
     tcase_add_test(tc, gateway_that_only_lags_is_waited_for_ten_seconds);
     tcase_add_test(tc, gateway_that_loads_is_waited_for_ten_minutes);
     tcase_add_test(tc, gateway_that_failed_to_apply_does_not_hold_the_run);
+    tcase_add_test(tc, gateway_that_does_not_reach_the_root_has_applied_the_set_and_is_named);
     tcase_add_test(tc, stop_comes_too_late_while_binding);
     tcase_add_test(tc, planner_that_starts_anew_goes_on_waiting_for_gateways_it_has_not_heard_yet);
     tcase_add_test(tc, planner_that_takes_over_waits_for_the_gateways_of_the_first_one);

@@ -7,9 +7,10 @@
 
 #define DAY_US (INT64_C(86400) * 1000000)
 #define NOW_US (INT64_C(1764547200) * 1000000) /* 2025-12-01 */
+static const struct decide_now now = {.us = NOW_US};
 static const struct decide_binding bindings[] = {
-    {"a@mpkg://p/m.malloy", "b1", "\"s\".\"a\"", "G1", NOW_US - DAY_US, 0, 0},
-    {"w@mpkg://p/m.malloy", "b2", "\"s\".\"w\"", "G2", NOW_US - DAY_US, 3600, 0},
+    {"a@mpkg://p/m.malloy", "b1", "\"s\".\"a\"", "G1", NOW_US - DAY_US, 0, 0, false},
+    {"w@mpkg://p/m.malloy", "b2", "\"s\".\"w\"", "G2", NOW_US - DAY_US, 3600, 0, false},
 };
 static const struct decide_unbaked unbaked[] = {
     {"u@mpkg://p/m.malloy", "unbound_by_reload", ""},
@@ -83,7 +84,7 @@ START_TEST(stale_and_broken_tables_are_not_offered)
     const struct decide_left_out broken = {0, REASON_table_missing};
     arena_init(&a);
 
-    struct decide_left_out *left = decide_leave_out(&package, NOW_US, &broken, 1, &a, &n);
+    struct decide_left_out *left = decide_leave_out(&package, now, &broken, 1, &a, &n);
 
     ck_assert_uint_eq(n, 2);
     ck_assert_int_eq(left[0].why, REASON_table_missing);
@@ -97,14 +98,14 @@ END_TEST
 
 START_TEST(sources_of_one_build_are_left_out_together)
 {
-    const struct decide_binding two[] = {{"a@m", "b1", "t", "G", NOW_US - DAY_US, 3600, 0},
-                                         {"b@m", "b1", "t", "G", NOW_US - DAY_US, 0, 0}};
+    const struct decide_binding two[] = {{"a@m", "b1", "t", "G", NOW_US - DAY_US, 3600, 0, false},
+                                         {"b@m", "b1", "t", "G", NOW_US - DAY_US, 0, 0, false}};
     const struct decide_package p = {.bindings = two, .n_bindings = 2, .has_windows = true};
     struct arena a;
     size_t n = 0;
     arena_init(&a);
 
-    struct decide_left_out *left = decide_leave_out(&p, NOW_US, NULL, 0, &a, &n);
+    struct decide_left_out *left = decide_leave_out(&p, now, NULL, 0, &a, &n);
 
     ck_assert_uint_eq(n, 1);
     ck_assert(!decide_is_offered(&p, 1, left, n));
@@ -120,8 +121,30 @@ START_TEST(without_windows_nothing_is_looked_at)
     p.has_windows = false;
     arena_init(&a);
 
-    ck_assert(!decide_leave_out(&p, NOW_US, NULL, 0, &a, &n));
+    ck_assert(!decide_leave_out(&p, now, NULL, 0, &a, &n));
     ck_assert_uint_eq(n, 0);
+    arena_fini(&a);
+}
+END_TEST
+
+START_TEST(by_binding_results_are_not_offered_while_the_sets_may_be_old)
+{
+    const struct decide_binding two[] = {
+        {.source_id = "a@m", .build_id = "b1", .table = "t", .is_by_binding = true},
+        {.source_id = "b@m", .build_id = "b2", .table = "u"}};
+    const struct decide_package p = {.bindings = two, .n_bindings = 2, .has_by_binding = true};
+    const struct decide_now unread = {.us = NOW_US, .sets_unread = true};
+    struct arena a;
+    size_t n = 7;
+    arena_init(&a);
+
+    ck_assert(!decide_leave_out(&p, now, NULL, 0, &a, &n));
+    ck_assert_uint_eq(n, 0);
+    struct decide_left_out *left = decide_leave_out(&p, unread, NULL, 0, &a, &n);
+    ck_assert_uint_eq(n, 1);
+    ck_assert_int_eq(left[0].why, REASON_bindings_unread);
+    ck_assert(!decide_is_offered(&p, 0, left, n));
+    ck_assert(decide_is_offered(&p, 1, left, n)); /* its fence tells */
     arena_fini(&a);
 }
 END_TEST
@@ -354,6 +377,7 @@ int main(void)
     tcase_add_test(t, stale_and_broken_tables_are_not_offered);
     tcase_add_test(t, sources_of_one_build_are_left_out_together);
     tcase_add_test(t, without_windows_nothing_is_looked_at);
+    tcase_add_test(t, by_binding_results_are_not_offered_while_the_sets_may_be_old);
     tcase_add_test(t, one_table_read_is_baked_and_named);
     tcase_add_test(t, a_hit_without_a_fence_row_is_told_as_bound);
     tcase_add_test(t, a_table_beside_a_live_source_is_mixed);

@@ -82,24 +82,72 @@ START_TEST(nested_text_is_json)
 }
 END_TEST
 
-START_TEST(the_table_has_every_type_and_every_type_has_a_case)
+/* ---- is the table complete? ---- */
+struct other {
+    const char *name, *type; /* type NULL: excluded */
+};
+static const struct other others[] = {
+#define DUCK_ALIAS(name, type) {name, type},
+#define DUCK_EXCLUDED(name, reason) {name, NULL},
+#include "tests/support/duck_aliases.def"
+#undef DUCK_ALIAS
+#undef DUCK_EXCLUDED
+};
+
+static bool is_in_table(struct slice name)
 {
     size_t n;
     const struct duck_type_doc *docs = duck_type_docs(&n);
-    const char *known =
-        rows_of("SELECT DISTINCT logical_type FROM duckdb_types() WHERE logical_type "
-                "<> 'TYPE' ORDER BY 1", /* TYPE is a type's name as a value: no
-                                           column has it */
-                DUCK_FORM_TEXT);
-    struct slice rest = slice_of(known);
-    struct slice name;
-    while (slice_cut(&rest, '\n', &name)) {
-        bool found = false;
-        for (size_t i = 0; i < n; i++) {
-            found = found || slice_is(name, docs[i].name);
+    for (size_t i = 0; i < n; i++) {
+        if (slice_is(name, docs[i].name)) {
+            return true;
         }
-        ck_assert_msg(found, "%.*s is missing in duck_types.def", SLICE_FMT(name));
     }
+    return false;
+}
+
+static const struct other *other_of(struct slice name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        if (slice_is(name, others[i].name)) {
+            return &others[i];
+        }
+    }
+    return NULL;
+}
+
+START_TEST(every_name_of_a_type_is_in_the_table_or_said_to_be_another_name_or_excluded)
+{
+    size_t n_named = 0, n_others = 0;
+    struct slice rest = slice_of(
+        rows_of("SELECT DISTINCT upper(type_name), logical_type FROM duckdb_types() ORDER BY ALL",
+                DUCK_FORM_TEXT));
+    struct slice type;
+    while (slice_cut(&rest, '\n', &type)) {
+        struct slice name;
+        ck_assert(slice_cut(&type, '|', &name));
+        const struct other *o = other_of(name);
+        n_others += o != NULL;
+        n_named += !o;
+        ck_assert_msg(o || is_in_table(name),
+                      "%.*s is neither in duck_types.def nor in duck_aliases.def", SLICE_FMT(name));
+        ck_assert_msg(!o || !is_in_table(name), "%.*s is in both", SLICE_FMT(name));
+        ck_assert_msg(o ? !o->type || slice_is(type, o->type) : slice_eq(type, name),
+                      "%.*s is a %.*s", SLICE_FMT(name), SLICE_FMT(type));
+        ck_assert_msg(!o || !o->type || is_in_table(type), "%.*s is missing in duck_types.def",
+                      SLICE_FMT(type));
+    }
+    size_t n;
+    (void)duck_type_docs(&n);
+    ck_assert_uint_eq(n_named, n); /* nothing in the table that DuckDB does not have */
+    ck_assert_uint_eq(n_others, ARRAY_LEN(others));
+}
+END_TEST
+
+START_TEST(every_type_of_the_table_has_a_case)
+{
+    size_t n;
+    const struct duck_type_doc *docs = duck_type_docs(&n);
     for (size_t i = 0; i < n; i++) {
         bool has_case = false;
         for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
@@ -107,6 +155,15 @@ START_TEST(the_table_has_every_type_and_every_type_has_a_case)
         }
         ck_assert_msg(has_case, "%s has no case in duck_cases.def", docs[i].name);
     }
+}
+END_TEST
+
+START_TEST(column_of_an_excluded_type_is_refused_in_one_sentence)
+{
+    const char *why;
+    ck_assert_int_eq(fails("SELECT get_type(1) AS t", &why), ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(why, "cast it to"));
+    ck_assert_ptr_null(strchr(why, '\n'));
 }
 END_TEST
 
@@ -236,7 +293,9 @@ static Suite *suite(void)
     tcase_add_test(tc, text_is_what_a_cast_to_varchar_gives);
     tcase_add_test(tc, json_is_exact);
     tcase_add_test(tc, nested_text_is_json);
-    tcase_add_test(tc, the_table_has_every_type_and_every_type_has_a_case);
+    tcase_add_test(tc, every_name_of_a_type_is_in_the_table_or_said_to_be_another_name_or_excluded);
+    tcase_add_test(tc, every_type_of_the_table_has_a_case);
+    tcase_add_test(tc, column_of_an_excluded_type_is_refused_in_one_sentence);
     tcase_add_test(tc, many_doubles_are_printed_as_duckdb_prints_them);
     tcase_add_test(tc, many_floats_are_printed_as_the_shortest_text_that_reads_back);
     tcase_add_test(tc, days_of_a_millennium_and_around_the_first_year_are_printed_right);

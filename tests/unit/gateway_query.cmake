@@ -1,5 +1,6 @@
 kiln_test(NAME result_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/result_test.c LINKS kiln_gateway_core)
 kiln_test(NAME js_text_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/js_text_test.c LINKS kiln_gateway_core)
+kiln_test(NAME sets_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/sets_test.c LINKS kiln_gateway_core)
 kiln_test(NAME decide_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/decide_test.c LINKS kiln_gateway_core)
 kiln_test(NAME query_cache_test
     SOURCES ${CMAKE_CURRENT_LIST_DIR}/query_cache_test.c ${CMAKE_SOURCE_DIR}/services/gateway/query/cache.c

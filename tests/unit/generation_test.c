@@ -138,12 +138,12 @@ END_TEST
 START_TEST(without_its_manifest_it_is_none)
 {
     const struct generation_ref r = ref_of(ID_1);
-    ck_assert_int_eq(look(ID_1, GENERATION_SIZES), ERR_NOT_FOUND);
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_NOT_FOUND);
     ck_assert_int_eq(generation_begin(&r, 1, &e), 0);
     write_file(path_of(ID_1, "data-0.parquet"), "x");
-    ck_assert_int_eq(look(ID_1, GENERATION_SIZES), ERR_NOT_FOUND);
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_NOT_FOUND);
     write_file(path_of(ID_1, "manifest.json.tmp"), "{");
-    ck_assert_int_eq(look(ID_1, GENERATION_SIZES), ERR_NOT_FOUND);
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_NOT_FOUND);
 }
 END_TEST
 
@@ -165,10 +165,10 @@ START_TEST(a_manifest_cut_off_anywhere_is_damaged)
     size_t len = strlen(whole);
     for (size_t n = 0; n < len; n++) {
         write_file(path, arena_strndup(&arena, whole, n));
-        ck_assert_int_eq(look(ID_1, GENERATION_SIZES), ERR_GENERATION);
+        ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_GENERATION);
     }
     write_file(path, whole);
-    ck_assert_int_eq(look(ID_1, GENERATION_SIZES), 0);
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), 0);
 }
 END_TEST
 
@@ -181,9 +181,41 @@ START_TEST(a_manifest_changed_anywhere_is_damaged)
         char *changed = arena_strdup(&arena, whole);
         changed[i] = changed[i] == '7' ? '8' : '7';
         write_file(path, changed);
-        ck_assert_int_eq(look(ID_1, GENERATION_SIZES), ERR_GENERATION);
+        ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_GENERATION);
         ck_assert_ptr_nonnull(strstr(e.text, ID_1));
     }
+}
+END_TEST
+
+/* Until the file system's clock tells it from the manifest. */
+static void write_later(const char *id, const char *text)
+{
+    struct stat data, manifest;
+    ck_assert_int_eq(stat(path_of(id, "manifest.json"), &manifest), 0);
+    do {
+        write_file(path_of(id, "data-0.parquet"), text);
+        ck_assert_int_eq(stat(path_of(id, "data-0.parquet"), &data), 0);
+    } while (data.st_ctim.tv_sec == manifest.st_ctim.tv_sec &&
+             data.st_ctim.tv_nsec == manifest.st_ctim.tv_nsec);
+}
+
+START_TEST(a_file_of_the_same_size_in_the_place_of_another_is_noticed_whatever_its_date)
+{
+    make(ID_1, 1);
+    const char *path = path_of(ID_1, "data-0.parquet");
+    const char *whole = read_file(path);
+    struct stat was;
+    ck_assert_int_eq(stat(path, &was), 0);
+    char *changed = arena_strdup(&arena, whole);
+    changed[0] ^= 1;
+    write_later(ID_1, changed);
+    const struct timespec times[2] = {was.st_atim, was.st_mtim};
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_GENERATION);
+    ck_assert_ptr_nonnull(strstr(e.text, "its hash is another"));
+
+    write_later(ID_1, whole); /* restored from a copy: later, and the same */
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), 0);
 }
 END_TEST
 
@@ -193,19 +225,20 @@ START_TEST(a_directory_edited_by_hand_is_noticed)
     write_file(path_of(ID_1, "notes.txt"), "harmless");
     ck_assert_int_eq(look(ID_1, GENERATION_HASHES), 0);
     write_file(path_of(ID_1, "data-2.parquet"), "more");
-    ck_assert_int_eq(look(ID_1, GENERATION_SIZES), ERR_GENERATION);
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_GENERATION);
     ck_assert_ptr_nonnull(strstr(e.text, "changed by hand"));
     ck_assert_int_eq(unlink(path_of(ID_1, "data-2.parquet")), 0);
 
-    write_file(path_of(ID_1, "data-0.parquet"), "same size");
-    ck_assert_int_eq(look(ID_1, GENERATION_SIZES), 0);
+    write_later(ID_1, "same size");
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_GENERATION);
+    ck_assert_ptr_nonnull(strstr(e.text, "its hash is another"));
     ck_assert_int_eq(look(ID_1, GENERATION_HASHES), ERR_GENERATION);
     write_file(path_of(ID_1, "data-0.parquet"), "shorter");
-    ck_assert_int_eq(look(ID_1, GENERATION_SIZES), ERR_GENERATION);
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_GENERATION);
     ck_assert_int_eq(unlink(path_of(ID_1, "data-0.parquet")), 0);
-    ck_assert_int_eq(look(ID_1, GENERATION_SIZES), ERR_NOT_FOUND);
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_NOT_FOUND);
     ck_assert_int_eq(symlink("/etc/hostname", path_of(ID_1, "data-0.parquet")), 0);
-    ck_assert_int_eq(look(ID_1, GENERATION_SIZES), ERR_GENERATION);
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_GENERATION);
 }
 END_TEST
 
@@ -213,7 +246,7 @@ START_TEST(a_directory_that_was_copied_is_not_the_generation_it_says)
 {
     make(ID_1, 1);
     ck_assert_int_eq(rename(path_of(ID_1, ""), path_of(ID_2, "")), 0);
-    ck_assert_int_eq(look(ID_2, GENERATION_SIZES), ERR_GENERATION);
+    ck_assert_int_eq(look(ID_2, GENERATION_TOUCHED), ERR_GENERATION);
     ck_assert_ptr_nonnull(strstr(e.text, "moved or copied"));
 }
 END_TEST
@@ -246,7 +279,7 @@ START_TEST(a_build_begins_in_an_empty_directory)
     make(ID_1, 1);
     const struct generation_ref r = ref_of(ID_1);
     ck_assert_int_eq(generation_begin(&r, 2, &e), 0);
-    ck_assert_int_eq(look(ID_1, GENERATION_SIZES), ERR_NOT_FOUND);
+    ck_assert_int_eq(look(ID_1, GENERATION_TOUCHED), ERR_NOT_FOUND);
     ck_assert_int_ne(access(path_of(ID_1, "data-0.parquet"), F_OK), 0);
     ck_assert_str_eq(read_file(path_of(ID_1, ".attempt")), "2");
 }
@@ -322,6 +355,22 @@ START_TEST(a_sweep_leaves_what_is_younger_than_it_may_know)
     ck_assert(is_there(ID_1));
     const struct generation_record at_boot = {NULL, 0, made + 1};
     ck_assert_int_eq(generation_sweep(root, "sales", &at_boot, &e), 1);
+}
+END_TEST
+
+START_TEST(a_sweep_takes_an_empty_dataset_and_the_next_build_makes_it_again)
+{
+    const struct generation_record nothing = {NULL, 0, INT64_MAX};
+    const struct generation_ref r = ref_of(ID_2);
+    const char *dataset = arena_printf(&arena, "%s/sales", root);
+    make(ID_1, 1);
+    ck_assert_int_eq(generation_sweep(root, "sales", &nothing, &e), 1);
+    ck_assert_int_ne(access(dataset, F_OK), 0);
+    ck_assert_int_eq(generation_begin(&r, 2, &e), 0);
+    ck_assert(is_there(ID_2));
+    const struct generation_record own = {(const char *const[]){ID_2}, 1, INT64_MAX};
+    ck_assert_int_eq(generation_sweep(root, "sales", &own, &e), 0);
+    ck_assert(is_there(ID_2));
 }
 END_TEST
 
@@ -481,6 +530,22 @@ START_TEST(a_root_is_taken_and_renewed_and_keeps_its_id)
 }
 END_TEST
 
+START_TEST(a_root_is_the_one_that_a_result_stands_in_or_it_is_said_why_not)
+{
+    const struct uuid any = {{0}}, other = {{7}};
+    struct generation_owner o;
+    ck_assert_int_eq(generation_root_is(root, &us, &any, &e), ERR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(e.text, "is not reachable"));
+    ck_assert_int_eq(generation_root_claim(root, &us, 1000 * S, &o, &e), 0);
+    ck_assert_int_eq(generation_root_is(root, &us, &any, &e), 0);
+    ck_assert_int_eq(generation_root_is(root, &us, &o.root_id, &e), 0);
+    ck_assert_int_eq(generation_root_is(root, &us, &other, &e), ERR_GENERATION);
+    ck_assert_ptr_nonnull(strstr(e.text, "share one directory"));
+    ck_assert_int_eq(generation_root_is(root, &them, &o.root_id, &e), ERR_GENERATION);
+    ck_assert_ptr_nonnull(strstr(e.text, "another installation"));
+}
+END_TEST
+
 START_TEST(another_installation_is_refused_while_the_root_is_renewed)
 {
     struct generation_owner o;
@@ -586,6 +651,8 @@ static Suite *suite(void)
     tcase_add_test(tc, nothing_is_published_without_data);
     tcase_add_test(tc, a_manifest_cut_off_anywhere_is_damaged);
     tcase_add_test(tc, a_manifest_changed_anywhere_is_damaged);
+    tcase_add_test(tc,
+                   a_file_of_the_same_size_in_the_place_of_another_is_noticed_whatever_its_date);
     tcase_add_test(tc, a_directory_edited_by_hand_is_noticed);
     tcase_add_test(tc, a_directory_that_was_copied_is_not_the_generation_it_says);
     tcase_add_test(tc, names_that_lead_elsewhere_are_refused);
@@ -595,9 +662,11 @@ static Suite *suite(void)
     tcase_add_test(tc, lists_name_generations_and_datasets_and_nothing_else);
     tcase_add_test(tc, a_sweep_goes_by_the_record_and_not_by_what_a_directory_holds);
     tcase_add_test(tc, a_sweep_leaves_what_is_younger_than_it_may_know);
+    tcase_add_test(tc, a_sweep_takes_an_empty_dataset_and_the_next_build_makes_it_again);
     tcase_add_test(tc, after_a_kill_what_has_a_manifest_is_whole_and_the_rest_is_swept);
     tcase_add_test(tc, a_full_disk_publishes_nothing_and_says_so);
     tcase_add_test(tc, a_root_is_taken_and_renewed_and_keeps_its_id);
+    tcase_add_test(tc, a_root_is_the_one_that_a_result_stands_in_or_it_is_said_why_not);
     tcase_add_test(tc, another_installation_is_refused_while_the_root_is_renewed);
     tcase_add_test(tc, of_two_that_start_at_once_one_has_the_root);
     tcase_add_test(tc, a_root_that_is_not_there_or_not_understood_is_named);

@@ -3,6 +3,7 @@
  * (protocol.md 6). */
 #include "services/gateway/binder/binder.h"
 #include "common/log/log.h"
+#include "services/gateway/core/reasons.h"
 
 static struct slice name_key(char *out, size_t cap, const char *environment, const char *name)
 {
@@ -156,17 +157,26 @@ void binder_apply(struct gw_unit *u, struct gw_package *p)
     gw_package_unref(old);
 }
 
+static void note_failed(struct gw_unit *u, uint64_t epoch, const char *code, const char *text)
+{
+    u->failed_epoch = epoch;
+    snprintf(u->failed_code, sizeof(u->failed_code), "%s", code);
+    snprintf(u->failed_text, sizeof(u->failed_text), "%s", text);
+    metric_add(u->g->binder->m_failed, 1);
+    log_error("binder.failed", "environment=%s package=%s epoch=%llu code=%s error=%s",
+              u->environment, u->name, (unsigned long long)epoch, code, log_q(text));
+    binder_report_now(u->g->binder);
+}
+
 void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text)
 {
-    struct gw_binder *b = u->g->binder;
-    u->failed_epoch = epoch;
-    snprintf(u->failed_code, sizeof(u->failed_code), "%s", err_code_name(code));
-    snprintf(u->failed_text, sizeof(u->failed_text), "%s", text);
-    metric_add(b->m_failed, 1);
-    log_error("binder.failed", "environment=%s package=%s epoch=%llu error=%s", u->environment,
-              u->name, (unsigned long long)epoch, log_q(text));
-    binder_report_now(b);
-    binder_wake(b, u, code);
+    note_failed(u, epoch, err_code_name(code), text);
+    binder_wake(u->g->binder, u, code);
+}
+
+void binder_lacks_root(struct gw_unit *u, uint64_t epoch, const char *text)
+{
+    note_failed(u, epoch, reason_code(REASON_root_not_reachable), text);
 }
 
 static void put_tombstone(struct gw_unit *u)
@@ -224,6 +234,11 @@ static void on_synced(void *data)
     }
 }
 
+static void on_heard(void *data, struct ms asked)
+{
+    binder_sets_read(data, asked);
+}
+
 static void on_state(void *data, bool confirmed, const char *why)
 {
     struct gw_binder *b = data;
@@ -243,8 +258,11 @@ void binder_open_cache(struct gw_binder *b)
     if (b->g->redis || uuid_eq(bus_installation(b->g->bus), &none)) {
         return;
     }
-    struct cache_events ev = {
-        .data = b, .on_set = on_set, .on_synced = on_synced, .on_state = on_state};
+    struct cache_events ev = {.data = b,
+                              .on_set = on_set,
+                              .on_synced = on_synced,
+                              .on_heard = on_heard,
+                              .on_state = on_state};
     struct err e = {0};
     b->g->redis =
         cache_open(b->g->loop, b->g->set->redis, bus_installation(b->g->bus), &b->g->boot, &ev, &e);

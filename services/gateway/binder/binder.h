@@ -1,6 +1,7 @@
 /* Inside of the binder: units, what is known and what is in force, and how they get there
  * (protocol.md 6). */
 #pragma once
+#include "services/gateway/core/sets.h"
 #include "services/gateway/port.h"
 
 /* Files, schemas and facts of one load. Owners: packages in force, the flow that loads it. Workers
@@ -48,6 +49,8 @@ struct gw_binder {
     struct gw_broken broken[64];
     size_t n_broken;
     uint64_t sequence, n_writes;
+    struct sets_watch watch;
+    struct ms asked_at; /* the planner, for sets */
     bool said_hello, hello_out, reporting, report_again, getting, get_again, answered;
     struct bus_call hello_call, report_call, get_call;
     Kiln__HelloReq hello_req;
@@ -66,6 +69,8 @@ void binder_gone(struct gw_binder *b, uint64_t unit);
 void binder_advance(struct gw_unit *u); /* starts loading what is known and not in force */
 void binder_apply(struct gw_unit *u, struct gw_package *p); /* takes p */
 void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text);
+/* The set is in force, but its results by binding are out of reach: they are served live. */
+void binder_lacks_root(struct gw_unit *u, uint64_t epoch, const char *text);
 void binder_put_redis(struct gw_unit *u);
 void binder_settle(struct gw_binder *b); /* something has ended that the part's close waits for */
 /* binder_serve.c: what workers serve, and what they ask */
@@ -81,6 +86,8 @@ struct gw_unit *binder_named(const struct gw_binder *b, const char *environment,
 /* binder_sync.c */
 void binder_sync_start(struct gw_binder *b);
 void binder_sync_stop(struct gw_binder *b);
+/* What is known is what planner or Redis had at that time. */
+void binder_sets_read(struct gw_binder *b, struct ms at);
 void binder_report_now(struct gw_binder *b);
 void binder_get_now(struct gw_binder *b);
 /* binder_disk.c */

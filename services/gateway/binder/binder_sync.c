@@ -15,6 +15,22 @@ static void note_config(struct gw_binder *b, uint64_t epoch)
     }
 }
 
+/* ---- are the sets the newest ones? ---- */
+void binder_sets_read(struct gw_binder *b, struct ms at)
+{
+    sets_read(&b->watch, at);
+    atomic_store(&b->g->sets_good_until, b->watch.good_until);
+}
+
+static void look(struct gw_binder *b)
+{
+    if (sets_look(&b->watch, loop_now(b->g->loop))) {
+        log_warn("binder.goes_on", "with=%s",
+                 log_q("the sets it has: neither planner nor Redis answers"));
+    }
+    atomic_store(&b->g->sets_good_until, b->watch.good_until);
+}
+
 /* ---- hello ---- */
 static void on_hello(struct bus_call *c)
 {
@@ -89,6 +105,7 @@ static void on_bindings(struct bus_call *c)
     b->getting = false;
     if (c->rc == 0) {
         take_sets(b, c->reply);
+        binder_sets_read(b, b->asked_at);
     } else if (c->rc != ERR_SHUTDOWN && c->rc != ERR_CANCELLED) {
         health_set(b->g->service, "planner", false, false, err_text(&c->err));
         b->said_hello = c->rc == ERR_BUS_TIMEOUT ? b->said_hello : false;
@@ -124,6 +141,7 @@ void binder_get_now(struct gw_binder *b)
     }
     b->get_call = (struct bus_call){
         .kind = BUS_GET_BINDINGS, .request = &b->get_req.base, .done = on_bindings, .data = b};
+    b->asked_at = loop_now(b->g->loop);
     b->getting = bus_call_start(b->g->bus, &b->get_call) == 0;
     if (!b->getting) {
         arena_fini(&b->get_arena);
@@ -137,6 +155,7 @@ static void on_poll(struct loop_timer *t)
         hello(b);
     }
     binder_get_now(b);
+    look(b);
     for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
         binder_advance(it.value); /* a load that failed for now is tried again */
     }

@@ -1,11 +1,12 @@
 /* Flow: the newest set of a unit comes into force. DISK (is the load there?), PACKAGE and FILES
  * from the planner, COMPILE (one child warm before traffic), KEEP_LOAD and KEEP_SET on the disk,
- * APPLY between two queries, END. A load that is in force already skips to KEEP_SET (protocol.md 6,
- * 14). */
+ * ROOT (are results by binding where they should be?), APPLY between two queries, END. A load that
+ * is in force already skips to KEEP_SET (protocol.md 6, 14). */
+#include "common/generation/generation.h"
 #include "common/log/log.h"
 #include "services/gateway/binder/binder.h"
 
-enum { DISK, PACKAGE, FILES, COMPILE, KEEP_LOAD, KEEP_SET, APPLY, END };
+enum { DISK, PACKAGE, FILES, COMPILE, KEEP_LOAD, KEEP_SET, ROOT, APPLY, END };
 #define COMPILE_MS 30000
 
 struct flow_bind {
@@ -25,6 +26,8 @@ struct flow_bind {
     size_t at;
     struct buf file;
     struct compiler_call compile;
+    struct uuid root; /* that the set's results stand in */
+    struct err root_err;
 };
 
 static struct flow_bind *of(struct flow *f)
@@ -243,7 +246,47 @@ static enum flow_next step_keep_set(struct flow *flow)
         binder_disk_set(f->g->binder, f->unit, f->epoch, f->packed, on_kept, f);
         return FLOW_WAIT;
     }
-    return flow_goto(flow, APPLY);
+    return flow_goto(flow, ROOT);
+}
+
+/* ---- ROOT ---- */
+static void root_offload(struct offload_job *job)
+{
+    struct flow_bind *f = job->data;
+    (void)!generation_root_is(f->g->set->generation_root, bus_installation(f->g->bus), &f->root,
+                              &f->root_err);
+}
+
+/* True: some result of the set stands in a root. */
+static bool has_root(struct flow_bind *f)
+{
+    for (size_t i = 0; i < f->set->n_bindings; i++) {
+        const Kiln__Binding *b = f->set->bindings[i];
+        if (b->class_ == KILN__WH_CLASS__WH_BY_BINDING) {
+            if (b->root_id.len == sizeof(f->root.b)) {
+                memcpy(f->root.b, b->root_id.data, sizeof(f->root.b));
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum flow_next step_root(struct flow *flow)
+{
+    struct flow_bind *f = of(flow);
+    if (!flow->entered || !has_root(f)) {
+        return flow_goto(flow, APPLY);
+    }
+    if (!f->g->set->generation_root[0]) {
+        (void)err_set(&f->root_err, ERR_CONF,
+                      "this gateway has no generation root: set gateway.generation_root to the "
+                      "directory that the builders write to");
+        return flow_goto(flow, APPLY);
+    }
+    f->job = (struct offload_job){.work_offload = root_offload, .done = on_read, .data = f};
+    loop_offload(f->g->loop, &f->job);
+    return FLOW_WAIT;
 }
 
 static enum flow_next step_apply(struct flow *flow)
@@ -252,6 +295,9 @@ static enum flow_next step_apply(struct flow *flow)
     struct gw_unit *u = unit_of(f);
     if (u) {
         binder_apply(u, gw_package_make(f->load, f->set));
+        if (f->root_err.code) {
+            binder_lacks_root(u, f->epoch, err_text(&f->root_err));
+        }
     }
     return flow_goto(flow, END);
 }
@@ -275,8 +321,10 @@ static const struct flow_step steps[] = {
                  "a child is warm before traffic", false},
     [KEEP_LOAD] = {"KEEP_LOAD", step_keep_load, FLOW_TO(KEEP_SET), 0, NULL,
                    "the load goes to the disk", true},
-    [KEEP_SET] = {"KEEP_SET", step_keep_set, FLOW_TO(APPLY), 0, NULL,
+    [KEEP_SET] = {"KEEP_SET", step_keep_set, FLOW_TO(ROOT), 0, NULL,
                   "the set goes to the disk, then into force", true},
+    [ROOT] = {"ROOT", step_root, FLOW_TO(APPLY), 0, NULL,
+              "is the generation root the one of its results", true},
     [APPLY] = {"APPLY", step_apply, FLOW_TO(END), 0, NULL, "swapped between two queries", false},
     [END] = {"END", step_end, 0, 0, NULL, "", false},
 };

@@ -140,7 +140,11 @@ static void fill_binding(struct gw_package *p, struct gw_binding *out, const Kil
                                .rows = (int64_t)in->rows,
                                .data_as_of_us = in->data_as_of_us,
                                .window_s = in->window_s,
-                               .fallback = (int)in->fallback};
+                               .fallback = (int)in->fallback,
+                               .is_by_binding = in->class_ == KILN__WH_CLASS__WH_BY_BINDING};
+    if (in->root_id.len == sizeof(out->root.b)) {
+        memcpy(out->root.b, in->root_id.data, sizeof(out->root.b));
+    }
     out->name = (struct wh_name){arena_strdup(a, in->schema), arena_strdup(a, in->table)};
 }
 

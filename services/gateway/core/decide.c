@@ -58,19 +58,31 @@ static size_t add_stale(const struct decide_package *p, int64_t now_us, struct d
     return n;
 }
 
-struct decide_left_out *decide_leave_out(const struct decide_package *p, int64_t now_us,
+static size_t add_unread(const struct decide_package *p, struct decide_left_out *out, size_t n)
+{
+    for (size_t i = 0; i < p->n_bindings; i++) {
+        if (p->bindings[i].is_by_binding) {
+            out[n++] = (struct decide_left_out){i, REASON_bindings_unread};
+        }
+    }
+    return n;
+}
+
+struct decide_left_out *decide_leave_out(const struct decide_package *p, struct decide_now now,
                                          const struct decide_left_out *broken, size_t n_broken,
                                          struct arena *a, size_t *n)
 {
+    bool is_unread = now.sets_unread && p->has_by_binding;
     *n = 0;
-    if (!p->has_windows && n_broken == 0) {
+    if (!p->has_windows && !is_unread && n_broken == 0) {
         return NULL;
     }
-    struct decide_left_out *out = arena_alloc(a, (p->n_bindings + n_broken + 1) * sizeof(*out));
+    struct decide_left_out *out = arena_alloc(a, (2 * p->n_bindings + n_broken + 1) * sizeof(*out));
     for (size_t i = 0; i < n_broken; i++) {
         out[i] = broken[i];
     }
-    *n = add_stale(p, now_us, out, n_broken);
+    *n = is_unread ? add_unread(p, out, n_broken) : n_broken;
+    *n = add_stale(p, now.us, out, *n);
     return out;
 }
 

@@ -14,6 +14,7 @@ struct decide_binding {
     int64_t data_as_of_us; /* 0: unknown */
     uint32_t window_s;     /* 0: no freshness window */
     enum decide_fallback fallback;
+    bool is_by_binding; /* what it reads is the set's word, no fence's */
 };
 struct decide_unbaked {
     const char *source_id, *code, *text;
@@ -30,7 +31,8 @@ struct decide_package {
     size_t n_unbaked;
     const struct decide_planned *planned;
     size_t n_planned;
-    bool has_windows;  /* some binding has a freshness window */
+    bool has_windows;    /* some binding has a freshness window */
+    bool has_by_binding; /* some binding is one */
     bool has_flagless; /* some file annotates a source but lacks the flag, and nothing reaches it */
 };
 
@@ -41,9 +43,14 @@ struct decide_left_out {
 };
 /* True when a binding's window is over and it does not say stale_ok (spec 4.4). */
 bool decide_is_stale(const struct decide_binding *b, int64_t now_us);
-/* The bindings that are not offered: the `n_broken` that this query found broken, then stale ones;
- * in the arena, *n of them. Costs nothing worth naming while no binding has a window. */
-struct decide_left_out *decide_leave_out(const struct decide_package *p, int64_t now_us,
+struct decide_now {
+    int64_t us;
+    bool sets_unread; /* this gateway was out of touch and has not read its sets again */
+};
+/* The bindings that are not offered: the `n_broken` that this query found broken, those that rest
+ * on sets that may be old, then stale ones; in the arena, *n of them. Costs nothing worth naming
+ * while no binding has a window. */
+struct decide_left_out *decide_leave_out(const struct decide_package *p, struct decide_now now,
                                          const struct decide_left_out *broken, size_t n_broken,
                                          struct arena *a, size_t *n);
 /* False also when another binding of the same build is left out. */

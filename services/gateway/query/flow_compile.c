@@ -401,7 +401,7 @@ static void offer_tables(struct compile_flow *c)
     struct arena *a = &c->flow.arena;
     size_t n_left_out = 0;
     struct decide_left_out *left_out =
-        decide_leave_out(&v->facts, loop_unix_us(), NULL, 0, a, &n_left_out);
+        decide_leave_out(&v->facts, gw_decide_now(c->w), NULL, 0, a, &n_left_out);
     c->request.manifest =
         gw_manifest_make(a, v, false, left_out, n_left_out, &c->request.n_manifest);
 }

@@ -82,7 +82,7 @@ static enum flow_next step_compile(struct flow *f)
 {
     struct query *q = query_of(f);
     if (f->entered) {
-        q->left_out = decide_leave_out(&q->view->facts, loop_unix_us(), q->broken, q->n_broken,
+        q->left_out = decide_leave_out(&q->view->facts, gw_decide_now(q->w), q->broken, q->n_broken,
                                        &f->arena, &q->n_left_out);
         struct gw_compile_ask ask = {q->p, q->model, &q->ask, q->left_out, q->n_left_out};
         q->wait = (struct gw_cache_wait){.done = on_compiled, .data = q};
@@ -150,7 +150,8 @@ static void fill_receipts(struct query *q)
     for (size_t i = 0; i < c->n_hits; i++) {
         const struct gw_binding *b = gw_package_binding(q->p, c->used[i].build_id);
         must(b); /* only what is bound was offered */
-        q->receipts[i] = (struct wh_receipt){.name = b->name, .build_id = b->build_id};
+        q->receipts[i] =
+            (struct wh_receipt){.name = b->name, .build_id = b->build_id, .root = b->root};
     }
 }
 
@@ -234,7 +235,8 @@ static bool find_broken(struct query *q, enum reason why)
                               ? names_table(&q->op.err, r)
                               : !r->ok;
             if (is_bad && strcmp(b->build_id, r->build_id) == 0) {
-                list[q->n_broken++] = (struct decide_left_out){i, why};
+                list[q->n_broken++] =
+                    (struct decide_left_out){i, r->out_of_reach ? REASON_root_not_reachable : why};
             }
         }
     }

@@ -87,6 +87,13 @@ void gw_slot_give(struct gw_worker *w)
     metric_add(w->query_half->running, -1);
 }
 
+struct decide_now gw_decide_now(const struct gw_worker *w)
+{
+    int64_t good_until = atomic_load(&w->g->sets_good_until);
+    return (struct decide_now){.us = loop_unix_us(),
+                               .sets_unread = loop_now(w->loop).v >= good_until};
+}
+
 struct ms gw_time_left(const struct gw_worker *w, struct ms since)
 {
     if (w->g->set->query_timeout_ms == 0) {

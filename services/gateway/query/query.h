@@ -79,6 +79,8 @@ int gw_slot_take(struct gw_worker *w, struct err *e) MUST_USE;
 void gw_slot_give(struct gw_worker *w);
 /* What is left of the time cap of a query that began at `since`; MS_NONE without a cap, never 0. */
 struct ms gw_time_left(const struct gw_worker *w, struct ms since);
+/* As decisions need it. */
+struct decide_now gw_decide_now(const struct gw_worker *w);
 /* ERR_QUERY_ROWS or ERR_QUERY_BYTES when a result has outgrown its cap. */
 int gw_check_caps(const struct gw_worker *w, uint64_t rows, size_t bytes, struct err *e) MUST_USE;
 /* Answers with an error; a client may try again later where the code says so. */

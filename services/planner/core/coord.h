@@ -253,6 +253,7 @@ void coord_renew(struct coord *c, struct coord_now now, const struct coord_build
 struct coord_facts {
     uint64_t rows, bytes;
     int64_t data_as_of_us;
+    struct uuid root; /* generation root; all zero: unknown, or none */
     struct core_columns columns;
 };
 /* Granted (0) when the token is the job's own and no stop is asked; asked again: same answer.

@@ -11,6 +11,7 @@ static void take_facts(struct turn *t, struct attempt *a, const struct coord_fac
         .rows = (int64_t)f->rows,
         .bytes = (int64_t)f->bytes,
         .data_as_of_us = f->data_as_of_us,
+        .root = f->root,
         .took_ms = took_ms,
         .columns = columns,
     };

@@ -49,8 +49,11 @@ static bool gateway_live(const struct coord *c, const struct gateway *g, struct 
 static bool gateway_has(const struct gateway *g, uint64_t unit, uint64_t epoch, bool *failed)
 {
     const struct gateway_unit *u = map_get_u64(&g->units, unit);
-    *failed = u && u->applied < epoch && u->failed_epoch >= epoch;
-    return u && u->applied >= epoch;
+    bool has = u && u->applied >= epoch;
+    /* One that cannot reach the results of a set applies it and serves them live. */
+    bool in_part = has && u->failed_epoch == u->applied;
+    *failed = in_part || (u && !has && u->failed_epoch >= epoch);
+    return has && !in_part;
 }
 
 struct ms gateways_unheard_until(const struct coord *c)

@@ -206,6 +206,7 @@ void generation_record(struct turn *t, struct job *j, struct attempt *a)
         .rows = a->facts.rows,
         .bytes = a->facts.bytes,
         .data_as_of_us = a->facts.data_as_of_us,
+        .root = a->facts.root,
         .columns = a->facts.columns,
     };
     struct generation *g = generation_add(t->c, j->target, &made, GENERATION_RECORDED);

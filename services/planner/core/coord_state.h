@@ -12,6 +12,7 @@ enum { RUN_ID = 24, RECENT_TOKENS = 1024, RECENT_PULLS = 512, OLD_BOOTS = 8, END
 struct facts {
     int64_t rows, bytes, data_as_of_us;
     int64_t took_ms;             /* -1 unknown */
+    struct uuid root;            /* all zero unknown */
     struct core_columns columns; /* items owned, strings interned */
 };
 struct target;

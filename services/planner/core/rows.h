@@ -60,6 +60,7 @@ struct core_generation {
     uint64_t token; /* of the attempt that published it */
     int64_t rows, bytes;
     int64_t data_as_of_us; /* 0 unknown */
+    struct uuid root;      /* the generation root that it stands in; all zero: unknown, or none */
     struct core_columns columns;
 };
 /* Where a target lies, and what it is. */

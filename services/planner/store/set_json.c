@@ -66,6 +66,11 @@ static json_t *generation_to(const struct core_generation *g)
     json_set_int(v, "rows", g->rows);
     json_set_int(v, "bytes", g->bytes);
     json_set_int(v, "dataAsOf", g->data_as_of_us);
+    if (!id16_is_zero(g->root.b)) {
+        char root[UUID_TEXT];
+        uuid_format(&g->root, root);
+        put_str(v, "root", root);
+    }
     set_member(v, "columns", columns_to(&g->columns));
     return v;
 }
@@ -155,6 +160,7 @@ static struct core_generation generation_from(struct arena *a, const json_t *v)
                                 .rows = json_int(v, "rows", 0),
                                 .bytes = json_int(v, "bytes", 0),
                                 .data_as_of_us = json_int(v, "dataAsOf", 0)};
+    (void)!uuid_parse(slice_of(json_str(v, "root", "")), &g.root);
     columns_from(a, json_object_get(v, "columns"), &g.columns);
     return g;
 }

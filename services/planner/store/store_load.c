@@ -28,7 +28,7 @@ static const char *const queries[] = {
                 "ORDER BY t.id",
     [GENERATIONS] =
         "SELECT id, target, token, state, run, load, physical, row_count, bytes, columns, "
-        "kiln.us(data_as_of) "
+        "kiln.us(data_as_of), root "
         "FROM kiln.generation WHERE state NOT IN ('dropped', 'overwritten', 'lost') ORDER BY token",
     [SETS] =
         "SELECT DISTINCT ON (b.unit) b.unit, b.epoch, b.load, b.run, b.cause, b.bindings FROM "
@@ -120,6 +120,7 @@ static int read_generations(struct reading *in, const struct pgc_result *r)
                                    .load = cell_id(r, i, 5),
                                    .run = cell_text(in->a, r, i, 4),
                                    .physical = cell_text(in->a, r, i, 6)};
+        (void)!uuid_parse(pgc_cell(r, i, 11), &g.g.root); /* NULL: unknown */
         if (generation_state_parse(pgc_text(r, i, 3), &g.state) < 0) {
             return state_fault("generation", pgc_text(r, i, 3), in->e);
         }

@@ -260,10 +260,10 @@ static void generation_insert_stmt(struct store_stmts *b, const struct row_gener
     stmt_add(b, "k_generation_insert",
              "INSERT INTO kiln.generation (id, target, token, state, run, load, physical, "
              "row_count, bytes, columns, "
-             "data_as_of) VALUES ($1, $2::bigint, $3::bigint, $4, $5, $6::bigint, $7, $8::bigint, "
-             "$9::bigint, $10::jsonb, "
-             "kiln.ts($11::bigint))",
-             11);
+             "data_as_of, root) VALUES ($1, $2::bigint, $3::bigint, $4, $5, $6::bigint, $7, "
+             "$8::bigint, $9::bigint, $10::jsonb, "
+             "kiln.ts($11::bigint), $12::uuid)",
+             12);
     stmt_text(b, g->g.id);
     stmt_num(b, (int64_t)g->target);
     stmt_num(b, (int64_t)g->g.token);
@@ -275,6 +275,7 @@ static void generation_insert_stmt(struct store_stmts *b, const struct row_gener
     stmt_num(b, g->g.bytes);
     stmt_text(b, columns_json_text(b->arena, &g->g.columns));
     stmt_time(b, g->g.data_as_of_us);
+    stmt_trace(b, &g->g.root);
 }
 
 static void generation_move_stmt(struct store_stmts *b, const struct row_generation *g)

@@ -11,6 +11,12 @@ struct duck_instance; /* counted: its owner and every job on it */
 struct duck_conn;     /* a connection of an instance, lent to one job at a time */
 struct duck_type;     /* a column's type, all the way down */
 
+/* Another database beside the instance's own, attached before it is locked. One that cannot be had
+ * is left out, and err says why. */
+struct duck_attach {
+    const char *const *setup; /* its statements, NULL-terminated */
+    struct err err;           /* code 0: it is attached */
+};
 /* One memory limit over the instances of a process: each has a share, its own limit, and the shares
  * never add up to more. Shares move when a statement begins; idle instances give way first. Any
  * thread. */
@@ -43,6 +49,12 @@ struct duck_settings {
                        */
     const char *const *setup; /* own statements before it is locked: ATTACH, CREATE SECRET; secrets
                                  in them are scrubbed by whoever knows them. NULL: none */
+    struct duck_attach *attach;
+    size_t n_attach;
+    /* Functions that no SELECT of a caller (select_only, duck_check_select) may name, whatever it
+     * does with them: what reaches other servers or writes through an attached database. With them
+     * files are no tables either. NULL-terminated, must stay; NULL: all is allowed. */
+    const char *const *forbidden;
     bool unlocked; /* neither files nor settings are locked: for an own catalog, never for
                       a caller's text */
 };
@@ -67,7 +79,8 @@ int duck_exec_count(struct duck_conn *c, const char *sql, uint64_t *rows, struct
 /* First cell of the first row as text, NULL for NULL or no row; in the arena. */
 int duck_exec_value(struct duck_conn *c, const char *sql, struct arena *a, const char **out,
                     struct err *e) MUST_USE;
-/* One SELECT and nothing else? ERR_WH_SQL: no, or it does not parse. Nothing is bound or run. */
+/* One SELECT and nothing else? ERR_WH_SQL: no, or it does not parse; ERR_WH_DENIED: it calls what
+ * is forbidden. Nothing is run. */
 int duck_check_select(struct duck_conn *c, const char *sql, struct err *e) MUST_USE;
 
 /* A query: opened (names are bound to files and tables then), begun, read in pages, closed. */

@@ -207,6 +207,8 @@ static int prepare_one(struct duck_conn *c, const char *sql, bool select_only,
         rc = why ? duck_error(c->instance, DUCKDB_ERROR_PARSER, why, e) : refuse_statement(c, e);
     } else if (n > 1) {
         rc = refuse_statement(c, e);
+    } else if (select_only && c->instance->forbidden && (rc = duck_guard(c, sql, e)) < 0) {
+        /* e says why */
     } else if (duckdb_prepare_extracted_statement(c->con, list, 0, out) == DuckDBError) {
         rc = duck_error(c->instance, DUCKDB_ERROR_INVALID, duckdb_prepare_error(*out), e);
         duckdb_destroy_prepare(out);

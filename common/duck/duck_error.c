@@ -74,12 +74,64 @@ static duckdb_error_type type_of(const char *text)
     return DUCKDB_ERROR_INVALID;
 }
 
+/* ---- what the PostgreSQL reader says ---- */
+
+/* DuckDB gives these no type, or puts a connection string before them. */
+struct remote {
+    const char *head; /* of the text */
+    const char *from; /* behind the last one of these */
+    int code;         /* 0: by what the server said */
+};
+static const struct remote remotes[] = {
+    {"Unable to connect to Postgres at", "\": ", ERR_WH_CONNECT},
+    {"Failed to ", "ERROR:  ", 0},
+    {"Failed to ", "FATAL:  ", ERR_WH_CONNECT},
+    {"Failed to ", "server closed the connection", ERR_WH_LOST},
+    {"Failed to ", "connection to server", ERR_WH_CONNECT},
+    {"Failed to ", "no connection to the server", ERR_WH_LOST},
+};
+
+static const char *last_of(const char *text, const char *part)
+{
+    const char *at = NULL;
+    for (const char *p = text; (p = strstr(p, part)); p += strlen(part)) {
+        at = p;
+    }
+    return at;
+}
+
+static int server_code(const char *text)
+{
+    return has(text, "does not exist")                                         ? ERR_WH_MISSING
+           : has(text, "permission denied")                                    ? ERR_WH_DENIED
+           : has(text, "terminating connection") || has(text, "shutting down") ? ERR_WH_LOST
+                                                                               : ERR_WH_SQL;
+}
+
+/* What the server said, without the statement or the address before it; NULL: it is not of one. */
+static const char *remote_text(const char *text, int *code)
+{
+    for (size_t i = 0; i < ARRAY_LEN(remotes); i++) {
+        const struct remote *r = &remotes[i];
+        const char *head = strstr(text, r->head);
+        const char *at = head && head - text < 40 ? last_of(head, r->from) : NULL;
+        if (at) {
+            at += r->code == ERR_WH_LOST || strncmp(r->from, "connection", 10) == 0
+                      ? 0
+                      : strlen(r->from);
+            *code = r->code ? r->code : server_code(at);
+            return at;
+        }
+    }
+    return NULL;
+}
+
 /* Without the excerpt of the statement and without advice that nobody can follow here, on one line.
  */
 static void one_line(struct buf *out, const char *text)
 {
     static const char *const ends[] = {
-        "\n\nLINE ", "\nPossible solutions:", "\nPlease try installing and loading"};
+        "\nLINE ", "\nStack Trace", "\nPossible solutions:", "\nPlease try installing and loading"};
     size_t len = strlen(text);
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         const char *end = strstr(text, ends[i]);
@@ -108,6 +160,12 @@ int duck_error(struct duck_instance *i, duckdb_error_type type, const char *text
         atomic_store(&i->broken, true);
     }
     auto_buf struct buf line = {0};
+    int code = 0;
+    const char *remote = remote_text(text, &code);
+    if (remote) {
+        one_line(&line, remote);
+        return err_set(e, code, "%s: PostgreSQL: %s", i->what, buf_str(&line));
+    }
     one_line(&line, text);
     if (type == DUCKDB_ERROR_OUT_OF_MEMORY) {
         buf_add_str(&line, "; give DuckDB more memory here (duckdb_memory), or ask for less");

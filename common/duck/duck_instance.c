@@ -142,6 +142,18 @@ static int run_setup(struct duck_conn *c, const struct duck_settings *s, struct 
     return rc;
 }
 
+static void attach_all(struct duck_conn *c, const struct duck_settings *s)
+{
+    for (size_t i = 0; i < s->n_attach; i++) {
+        struct duck_attach *at = &s->attach[i];
+        int rc = 0;
+        err_clear(&at->err);
+        for (size_t k = 0; rc == 0 && at->setup[k]; k++) {
+            rc = duck_exec(c, at->setup[k], &at->err);
+        }
+    }
+}
+
 static int set_list(struct duck_conn *c, const char *setting, const char *const *items,
                     struct err *e)
 {
@@ -215,6 +227,7 @@ static int prepare_instance(struct duck_instance *i, const struct duck_settings 
         rc = run_setup(c, s, e);
     }
     if (rc == 0) {
+        attach_all(c, s);
         rc = lock_down(c, s, e);
     }
     duck_conn_give(c);
@@ -250,6 +263,7 @@ int duck_instance_open(const struct duck_settings *s, struct duck_instance **out
     atomic_init(&i->refs, 1);
     i->what = xstrdup(s->what);
     i->connections = s->connections ? s->connections : 2;
+    i->forbidden = s->forbidden;
     list_init(&i->idle);
     list_init(&i->jobs);
     list_init(&i->in_turn);

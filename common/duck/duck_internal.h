@@ -28,6 +28,7 @@ struct duck_instance {
     pthread_mutex_t lock; /* of the list of idle connections */
     struct list idle;     /* struct duck_conn */
     unsigned connections; /* ordinary jobs at once */
+    const char *const *forbidden;
     struct duck_share share;
     /* duck_pool's, under its lock */
     struct list jobs;    /* waiting: urgent ones first */
@@ -54,6 +55,10 @@ struct duck_conn *duck_conn_take(struct duck_instance *i) MUST_USE;
 void duck_conn_give(struct duck_conn *c);
 int duck_conn_new(struct duck_instance *i, struct duck_conn **out, struct err *e) MUST_USE;
 void duck_conn_free(struct duck_conn *c);
+
+/* Before a caller's statement is bound, which some functions already act on: is it a SELECT without
+ * a forbidden function? */
+int duck_guard(struct duck_conn *c, const char *sql, struct err *e) MUST_USE;
 
 /* A prepared statement, kept or new; released by duck_unprepare. */
 int duck_prepare(struct duck_conn *c, const struct duck_query_ask *ask, struct duck_prepared **out,

@@ -1,4 +1,5 @@
 #include "common/duck/duck_text.h"
+#include "common/base/civil.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -155,31 +156,15 @@ static void put_two(struct buf *out, int64_t v)
     buf_add(out, two, 2);
 }
 
-/* Year, month and day of a day since 1970-01-01 in the proleptic Gregorian calendar. */
-static int64_t civil(int64_t days, int *month, int *day)
-{
-    int64_t z = days + 719468;
-    int64_t era = (z >= 0 ? z : z - 146096) / 146097;
-    int64_t in_era = z - era * 146097;
-    int64_t y = (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365;
-    int64_t in_year = in_era - (365 * y + y / 4 - y / 100);
-    int64_t shifted = (5 * in_year + 2) / 153;
-    *day = (int)(in_year - (153 * shifted + 2) / 5 + 1);
-    *month = (int)(shifted < 10 ? shifted + 3 : shifted - 9);
-    return y + era * 400 + (*month <= 2);
-}
-
 /* Returns whether it is before Christ. */
 static bool put_civil(struct buf *out, int64_t days)
 {
-    int month;
-    int day;
-    int64_t year = civil(days, &month, &day);
-    buf_addf(out, "%04" PRId64 "-", year > 0 ? year : 1 - year);
-    put_two(out, month);
+    struct civil_date d = civil_of_days(days);
+    buf_addf(out, "%04" PRId64 "-", d.year > 0 ? d.year : 1 - d.year);
+    put_two(out, d.month);
     buf_add_char(out, '-');
-    put_two(out, day);
-    return year <= 0;
+    put_two(out, d.day);
+    return d.year <= 0;
 }
 
 void duck_put_date(struct buf *out, int32_t days, const char *bc)

@@ -59,24 +59,27 @@ static void room(struct arena *a, struct duck_type *t, size_t n_parts, size_t n_
     t->n_names = n_names;
 }
 
+static void read_members(struct arena *a, struct duck_type *t, duckdb_logical_type type, idx_t n,
+                         char *(*name)(duckdb_logical_type, idx_t),
+                         duckdb_logical_type (*member)(duckdb_logical_type, idx_t))
+{
+    room(a, t, n, n);
+    for (idx_t i = 0; i < n; i++) {
+        t->names[i] = take_text(a, name(type, i));
+        t->parts[i] = part(a, member(type, i));
+    }
+}
+
 static void read_struct(struct arena *a, struct duck_type *t, duckdb_logical_type type)
 {
-    size_t n = duckdb_struct_type_child_count(type);
-    room(a, t, n, n);
-    for (size_t i = 0; i < n; i++) {
-        t->names[i] = take_text(a, duckdb_struct_type_child_name(type, i));
-        t->parts[i] = part(a, duckdb_struct_type_child_type(type, i));
-    }
+    read_members(a, t, type, duckdb_struct_type_child_count(type), duckdb_struct_type_child_name,
+                 duckdb_struct_type_child_type);
 }
 
 static void read_union(struct arena *a, struct duck_type *t, duckdb_logical_type type)
 {
-    size_t n = duckdb_union_type_member_count(type);
-    room(a, t, n, n);
-    for (size_t i = 0; i < n; i++) {
-        t->names[i] = take_text(a, duckdb_union_type_member_name(type, i));
-        t->parts[i] = part(a, duckdb_union_type_member_type(type, i));
-    }
+    read_members(a, t, type, duckdb_union_type_member_count(type), duckdb_union_type_member_name,
+                 duckdb_union_type_member_type);
 }
 
 static void read_enum(struct arena *a, struct duck_type *t, duckdb_logical_type type)

@@ -117,18 +117,8 @@ static int settle_file(const char *path, struct generation_file *f, struct err *
     if (fd < 0) {
         return gen_io_error(e, "open", path);
     }
-    auto_free char *piece = xmalloc(1 << 20);
-    struct sha256_run *run = sha256_start();
-    ssize_t n;
-    f->bytes = 0;
-    while ((n = read(fd, piece, 1 << 20)) > 0 || (n < 0 && errno == EINTR)) {
-        if (n > 0) {
-            sha256_add(run, piece, (size_t)n);
-            f->bytes += (uint64_t)n;
-        }
-    }
-    f->sum = sha256_finish(run);
-    int rc = n < 0 || fsync(fd) < 0 ? gen_io_error(e, "write", path) : 0;
+    bool is_on_disk = gen_io_hash(fd, &f->sum, &f->bytes) == 0 && fsync(fd) == 0;
+    int rc = is_on_disk ? 0 : gen_io_error(e, "write", path);
     (void)close(fd);
     return rc;
 }

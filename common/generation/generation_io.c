@@ -129,3 +129,19 @@ int gen_io_walk(const char *path, int (*each)(void *data, const char *name), voi
     (void)closedir(dir);
     return rc < 0 ? rc : 0;
 }
+
+int gen_io_hash(int fd, struct sha256 *sum, uint64_t *bytes)
+{
+    auto_free char *piece = xmalloc(1 << 20);
+    struct sha256_run *run = sha256_start();
+    ssize_t n;
+    *bytes = 0;
+    while ((n = read(fd, piece, 1 << 20)) > 0 || (n < 0 && errno == EINTR)) {
+        if (n > 0) {
+            sha256_add(run, piece, (size_t)n);
+            *bytes += (uint64_t)n;
+        }
+    }
+    *sum = sha256_finish(run);
+    return n < 0 ? -1 : 0;
+}

@@ -113,16 +113,8 @@ static int hash_file(const char *path, struct sha256 *out, struct err *e)
     if (fd < 0) {
         return gen_io_error(e, "open", path);
     }
-    auto_free char *piece = xmalloc(1 << 20);
-    struct sha256_run *run = sha256_start();
-    ssize_t n;
-    while ((n = read(fd, piece, 1 << 20)) > 0 || (n < 0 && errno == EINTR)) {
-        if (n > 0) {
-            sha256_add(run, piece, (size_t)n);
-        }
-    }
-    *out = sha256_finish(run);
-    int rc = n < 0 ? gen_io_error(e, "read", path) : 0;
+    uint64_t bytes;
+    int rc = gen_io_hash(fd, out, &bytes) < 0 ? gen_io_error(e, "read", path) : 0;
     (void)close(fd);
     return rc;
 }

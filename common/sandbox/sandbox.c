@@ -1,57 +1,15 @@
 /* Which sandboxes there are, who uses them, when they open and close. */
-#include "common/sandbox/sandbox.h"
-
-#include "common/base/map.h"
 #include "common/log/log.h"
 #include "common/sandbox/sandbox_files.h"
-#include "common/service/metrics.h"
+#include "common/sandbox/sandbox_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IDLE_MS = 300000, RETRY_MS = 1000, OPEN_MOST = 64 };
+enum { IDLE_MS = 300000, OPEN_MOST = 64 };
 #define SPILL_BYTES (UINT64_C(16) << 30)
-
-struct sandboxes {
-    struct loop *loop;
-    char *package_store, *dir, *root; /* root: NULL: none */
-    struct uuid installation;
-    uint64_t resident_bytes, spill_bytes;
-    unsigned threads;
-    struct ms idle;
-    struct duck_pool *pool;
-    struct duck_budget *memory;
-    struct list unused; /* of struct sandbox: longest unused first */
-    struct map boxes;   /* "<digest>/<version>" -> struct sandbox */
-    uint64_t opened;    /* so many so far: a directory is never used twice */
-    size_t n_closing;
-    struct metric *open;        /* instances */
-    void (*closed)(void *data); /* while everything closes */
-    void *closed_data;
-};
-struct sandbox {
-    struct sandboxes *set;
-    char *key, *digest, *version, *dir, *spill;
-    size_t users;
-    bool detached;       /* no longer in the set: nobody else gets it */
-    struct wh *wh;       /* NULL: it opens */
-    struct list waiting; /* of struct sandbox_get */
-    struct loop_timer idle;
-    struct list unused;
-    /* of the opening; the job's while it runs */
-    struct offload_job job;
-    struct sandbox_file *files;
-    size_t n_files;
-    bool reads_xlsx;
-    struct arena arena;
-    struct duck_instance *instance;
-    int rc;
-    struct err err;
-    struct err missing; /* a data file that is not here; */
-    struct ms retry;    /* whoever comes after this tries again */
-};
 
 /* ---- the process's ---- */
 static int make_dir(const char *path, struct err *e)
@@ -147,11 +105,16 @@ void sandboxes_free(struct sandboxes *s)
 }
 
 /* ---- closing ---- */
-static void box_free(struct sandbox *b)
+void sandbox_free(struct sandbox *b)
 {
     loop_timer_stop(&b->idle);
+    for (size_t i = 0; i < b->n_attached; i++) {
+        sandbox_release(&b->holds[i]);
+    }
     arena_fini(&b->arena);
     free(b->key);
+    free(b->connection);
+    free(b->what);
     free(b->digest);
     free(b->version);
     free(b->dir);
@@ -159,7 +122,7 @@ static void box_free(struct sandbox *b)
     free(b);
 }
 
-static void settle(struct sandboxes *s)
+void sandboxes_settle(struct sandboxes *s)
 {
     if (s->closed && s->n_closing == 0 && map_len(&s->boxes) == 0) {
         void (*closed)(void *data) = s->closed;
@@ -176,9 +139,9 @@ static void on_removed(struct offload_job *job)
     if (b->rc < 0) {
         log_warn("sandbox.left", "error=%s", log_q(err_text(&b->err)));
     }
-    box_free(b);
+    sandbox_free(b);
     s->n_closing--;
-    settle(s);
+    sandboxes_settle(s);
 }
 
 /* The instance is closed, and nobody reads the files any more: what is used again is laid out
@@ -187,6 +150,9 @@ static void remove_offload(struct offload_job *job)
 {
     struct sandbox *b = job->data;
     duck_instance_unref(b->instance);
+    for (size_t i = 0; i < b->n_attached; i++) {
+        sandbox_release(&b->holds[i]);
+    }
     b->rc = sandbox_remove(b->dir, &b->err);
     b->rc = b->rc < 0 ? b->rc : sandbox_remove(b->spill, &b->err);
 }
@@ -203,7 +169,9 @@ static void detach(struct sandbox *b)
 {
     if (!b->detached) {
         b->detached = true;
-        map_del(&b->set->boxes, slice_of(b->key));
+        if (map_get(&b->set->boxes, slice_of(b->key)) == b) {
+            map_del(&b->set->boxes, slice_of(b->key));
+        }
         b->set->n_closing++;
     }
 }
@@ -218,7 +186,7 @@ static void box_close(struct sandbox *b)
     b->wh->ops->close(b->wh, on_closed, b);
 }
 
-static void on_idle(struct loop_timer *t)
+void sandbox_on_idle(struct loop_timer *t)
 {
     box_close(t->data);
 }
@@ -233,155 +201,177 @@ void sandboxes_close(struct sandboxes *s, void (*done)(void *data), void *data)
             box_close(b);
         }
     }
-    settle(s);
+    sandboxes_settle(s);
 }
 
-/* ---- opening ---- */
-char *sandbox_dataset(struct arena *a, const char *digest)
-{
-    return arena_printf(a, "package-%.24s", digest);
-}
-
-static int open_instance(struct sandbox *b)
-{
-    const struct sandboxes *s = b->set;
-    auto_free char *results =
-        s->root ? xasprintf("%s/%s", s->root, sandbox_dataset(&b->arena, b->digest)) : NULL;
-    const char *const dirs[] = {".", b->dir, results, NULL};
-    const char *const extensions[] = {b->reads_xlsx ? "excel" : NULL, NULL};
-    const struct duck_settings d = {.what = "connection 'duckdb'",
-                                    .connections = s->threads,
-                                    .threads = s->threads,
-                                    .budget = s->memory,
-                                    .temp_dir = b->spill,
-                                    .temp_bytes = s->spill_bytes,
-                                    .extensions = extensions,
-                                    .allowed_dirs = dirs,
-                                    .search_path = b->dir};
-    return duck_instance_open(&d, &b->instance, &b->err);
-}
-
-static void open_offload(struct offload_job *job)
-{
-    struct sandbox *b = job->data;
-    b->rc =
-        sandbox_lay_out(b->set->package_store, b->dir, b->files, b->n_files, &b->missing, &b->err);
-    b->rc = b->rc < 0 ? b->rc : open_instance(b);
-}
-
-static void get_end(struct sandbox *b, struct sandbox_get *q)
-{
-    q->rc = b->rc;
-    q->err = b->err;
-    q->box = b->rc == 0 ? sandbox_ref(b) : NULL;
-    q->done(q);
-}
-
-static void on_open(struct offload_job *job)
-{
-    struct sandbox *b = job->data;
-    struct sandboxes *s = b->set;
-    if (b->rc == 0) {
-        auto_free char *dataset = xasprintf("%s", sandbox_dataset(&b->arena, b->digest));
-        const struct wh_duckdb_settings w = {.name = "duckdb",
-                                             .pool = s->pool,
-                                             .instance = b->instance,
-                                             .root = s->root,
-                                             .dataset = dataset,
-                                             .installation = s->installation,
-                                             .resident_bytes = s->resident_bytes,
-                                             .fault = b->missing.code ? b->missing.text : NULL};
-        if (b->missing.code) {
-            b->retry = ms_add(loop_now(s->loop), MS(RETRY_MS));
-            log_warn("sandbox.incomplete", "error=%s", log_q(err_text(&b->missing)));
-        }
-        b->rc = wh_duckdb_open(s->loop, &w, &b->wh, &b->err);
-        if (b->rc < 0) {
-            duck_instance_unref(b->instance);
-        }
-        metric_add(s->open, b->rc == 0);
-    }
-    arena_reset(&b->arena);
-    struct list waiting;
-    list_init(&waiting);
-    for (struct list *it; (it = list_take_head(&b->waiting));) {
-        list_add_tail(&waiting, it);
-    }
-    b->users++; /* while they are told */
-    if (b->rc < 0) {
-        map_del(&s->boxes, slice_of(b->key));
-    }
-    for (struct list *it; (it = list_take_head(&waiting));) {
-        get_end(b, list_entry(it, struct sandbox_get, link));
-    }
-    if (b->rc == 0) {
-        sandbox_put(b);
-        return;
-    }
-    box_free(b);
-    settle(s);
-}
-
-static struct sandbox *box_new(struct sandboxes *s, const char *key, const struct sandbox_get *q)
-{
-    struct sandbox *b = xcalloc(1, sizeof(*b));
-    b->set = s;
-    b->key = xstrdup(key);
-    b->digest = xstrdup(q->digest);
-    b->version = xstrdup(q->version);
-    b->dir = xasprintf("%s/%.16s-%.16s-%llu", s->dir, q->digest, q->version,
-                       (unsigned long long)++s->opened);
-    b->spill = xasprintf("%s.spill", b->dir);
-    list_init(&b->waiting);
-    list_init(&b->unused);
-    arena_init(&b->arena);
-    loop_timer_init(&b->idle, s->loop, on_idle, b);
-    b->files = arena_zalloc(&b->arena, (q->n_files + 1) * sizeof(*b->files));
-    for (size_t i = 0; i < q->n_files; i++) {
-        const char *path = q->files[i].path;
-        size_t len = strlen(path);
-        b->files[i] = q->files[i];
-        b->files[i].path = arena_strdup(&b->arena, path);
-        b->reads_xlsx = b->reads_xlsx || (len > 5 && strcmp(path + len - 5, ".xlsx") == 0);
-    }
-    b->n_files = q->n_files;
-    map_put(&s->boxes, slice_of(b->key), b);
-    return b;
-}
-
+/* ---- getting ---- */
 static void on_got(struct loop_task *t)
 {
     struct sandbox_get *q = t->data;
     q->done(q);
 }
 
+/* Nobody else gets it; whoever uses it keeps it. */
+static void outdate(struct sandbox *b)
+{
+    detach(b);
+    if (b->users == 0) {
+        box_close(b);
+    }
+}
+
+static void check_offload(struct offload_job *job)
+{
+    struct sandbox_get *q = job->data;
+    const struct sandbox *b = q->box;
+    q->is_old = false;
+    for (size_t i = 0; i < b->n_attached; i++) {
+        const struct wh_attached *at = &b->attached[i];
+        q->is_old = q->is_old || (at->file && sandbox_hold_is_old(&b->holds[i], at->file));
+    }
+}
+
+static void on_checked(struct offload_job *job)
+{
+    struct sandbox_get *q = job->data;
+    struct sandbox *b = q->box;
+    struct sandboxes *s = b->set;
+    if (!q->is_old || s->closed) {
+        q->done(q);
+        return;
+    }
+    detach(b);
+    sandbox_put(b);
+    q->box = NULL;
+    sandbox_get_start(s, q);
+}
+
+static bool has_files(const struct sandbox *b)
+{
+    for (size_t i = 0; i < b->n_attached; i++) {
+        if (b->attached[i].file) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void give_open(struct sandbox *b, struct sandbox_get *q)
+{
+    struct loop *l = b->set->loop;
+    q->rc = 0;
+    q->box = sandbox_ref(b);
+    if (has_files(b)) {
+        q->job = (struct offload_job){.work_offload = check_offload, .done = on_checked, .data = q};
+        loop_offload(l, &q->job);
+    } else {
+        loop_task_init(&q->task, on_got, q);
+        loop_defer(l, &q->task);
+    }
+}
+
+/* ---- what is lacking ---- */
+struct renewal {
+    struct sandbox_get get;
+    struct sandbox *old;
+};
+
+static size_t count_lacks(const struct sandbox *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_attached; i++) {
+        n += b->lacks[i].code != 0;
+    }
+    return n;
+}
+
+static void adopt(struct sandbox *b)
+{
+    b->detached = false;
+    b->set->n_closing--;
+    map_put(&b->set->boxes, slice_of(b->key), b);
+}
+
+static void on_renewed(struct sandbox_get *q)
+{
+    struct renewal *r = q->data;
+    struct sandbox *old = r->old;
+    struct sandboxes *s = old->set;
+    old->renewing = false;
+    old->retry = ms_add(loop_now(s->loop), MS(SANDBOX_RETRY_MS));
+    if (q->box && !s->closed && !old->detached && count_lacks(q->box) < count_lacks(old)) {
+        detach(old);
+        adopt(q->box);
+    }
+    sandbox_put(q->box);
+    sandbox_put(old);
+    free(r);
+}
+
+/* A server that is away may take seconds to say nothing: what is baked does not wait for it. */
+static void renew(struct sandbox *b, const struct sandbox_get *q)
+{
+    struct renewal *r = xcalloc(1, sizeof(*r));
+    b->renewing = true;
+    r->old = sandbox_ref(b);
+    r->get = *q;
+    r->get.is_alone = true;
+    r->get.done = on_renewed;
+    r->get.data = r;
+    sandbox_get_start(b->set, &r->get);
+}
+
+static bool lacks_server(const struct sandbox *b)
+{
+    for (size_t i = 0; i < b->n_attached; i++) {
+        if (b->lacks[i].code && !b->attached[i].file) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The one to use: this one, or NULL for a new one. */
+static struct sandbox *look_again(struct sandbox *b, const struct sandbox_get *q)
+{
+    bool is_outdated = wh_duckdb_is_outdated(b->wh);
+    if (!is_outdated && lacks_server(b)) {
+        if (!b->renewing) {
+            renew(b, q);
+        }
+        return b;
+    }
+    if (!is_outdated && !wh_duckdb_is_lacking(b->wh)) {
+        return b;
+    }
+    outdate(b);
+    return NULL;
+}
+
 void sandbox_get_start(struct sandboxes *s, struct sandbox_get *q)
 {
     loop_assert_here(s->loop);
     must(!s->closed);
-    auto_free char *key = xasprintf("%s/%s", q->digest, q->version);
-    struct sandbox *b = map_get(&s->boxes, slice_of(key));
-    if (b && b->wh && b->missing.code && !ms_before(loop_now(s->loop), b->retry)) {
-        detach(b); /* the file may be there by now; its users keep it */
-        if (b->users == 0) {
-            box_close(b);
-        }
-        b = NULL;
+    auto_free char *key =
+        xasprintf("%s/%s/%s", q->connection ? q->connection : "duckdb", q->digest, q->version);
+    struct sandbox *b = q->is_alone ? NULL : map_get(&s->boxes, slice_of(key));
+    if (b && b->wh && !ms_before(loop_now(s->loop), b->retry)) {
+        b = look_again(b, q);
     }
     if (b && b->wh) {
-        q->rc = 0;
-        q->box = sandbox_ref(b);
-        loop_task_init(&q->task, on_got, q);
-        loop_defer(s->loop, &q->task);
+        give_open(b, q);
         return;
     }
-    bool is_new = !b;
-    b = b ? b : box_new(s, key, q);
-    list_add_tail(&b->waiting, &q->link);
-    if (is_new) {
-        b->job = (struct offload_job){.work_offload = open_offload, .done = on_open, .data = b};
-        loop_offload(s->loop, &b->job);
+    if (b) {
+        list_add_tail(&b->waiting, &q->link);
+    } else {
+        sandbox_new(s, key, q);
     }
+}
+
+bool sandbox_may_change(const struct sandbox *b)
+{
+    return has_files(b) || wh_duckdb_is_lacking(b->wh) || wh_duckdb_is_outdated(b->wh);
 }
 
 /* ---- users ---- */

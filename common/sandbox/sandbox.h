@@ -1,7 +1,9 @@
-/* A package's own DuckDB in this process: its data files laid out in a private directory, one
- * instance over them, shared by all loops; opened on first use, closed when nobody has used it for
- * a while (decisions 2.1, protocol.md 14). The main loop, unless it says so. */
+/* DuckDB instances of this process, shared by all loops; opened on first use, closed when nobody
+ * has used them for a while (decisions 2.1, protocol.md 14). A package's own has its data files,
+ * laid out in a private directory; one for a package on a duckdb connection of its environment has
+ * what that connection attaches, read-only. The main loop, unless it says so. */
 #pragma once
+#include "common/warehouse/wh_attached.h"
 #include "common/warehouse/wh_duckdb.h"
 
 struct sandbox_conf {
@@ -34,10 +36,14 @@ struct sandbox_file {
 };
 struct sandbox; /* counted */
 struct sandbox_get {
-    const char *digest;               /* the package's identity: the folder of its generations */
-    const char *version;              /* of its files: 64 hex digits */
+    const char *connection;           /* NULL: "duckdb", the package's own */
+    const char *digest;               /* its identity: the folder of its generations */
+    const char *version;              /* of its files; or what else tells two of them apart */
     const struct sandbox_file *files; /* data files; must stay until done */
     size_t n_files;
+    const struct wh_attached *attached; /* copied */
+    size_t n_attached;
+    bool is_alone; /* nobody else gets it, and it is closed when it is put back */
     void (*done)(struct sandbox_get *q); /* later, once */
     void *data;
     int rc;
@@ -45,11 +51,16 @@ struct sandbox_get {
     struct sandbox *box; /* the caller's reference; sandbox_put */
     struct list link;
     struct loop_task task;
+    struct offload_job job;
+    bool is_old;
 };
 /* ERR_CONF (a file is not in the package store, settings that DuckDB refuses), ERR_IO. */
 void sandbox_get_start(struct sandboxes *s, struct sandbox_get *q);
 struct sandbox *sandbox_ref(struct sandbox *b);
 void sandbox_put(struct sandbox *b); /* NULL is fine */
+/* Getting it again may give another one: it lacks something, or files beside it can be replaced.
+ * Any thread that holds it. */
+bool sandbox_may_change(const struct sandbox *b);
 /* The main loop's handle, as long as the sandbox is held; wh_duckdb_share makes others. */
 struct wh *sandbox_wh(const struct sandbox *b);
 /* Name of a package's folder under the generation root; in the arena. */

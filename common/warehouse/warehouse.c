@@ -5,19 +5,20 @@ struct type_row {
     const char *type;
     const char *dialect; /* of the compiler; NULL: it has none */
     int (*open)(struct loop *l, const struct wh_settings *s, struct wh **out, struct err *e);
+    bool in_sandbox; /* common/sandbox opens it, in builder and gateway */
 };
 static const struct type_row types[] = {
-    {"postgres", "postgres", wh_postgres_open},
-    {"duckdb", "duckdb", NULL},
-    {"motherduck", "duckdb", NULL},
-    {"ducklake", "duckdb", NULL},
-    {"bigquery", "standardsql", NULL},
-    {"snowflake", "snowflake", NULL},
-    {"trino", "trino", NULL},
-    {"presto", "presto", NULL},
-    {"mysql", "mysql", NULL},
-    {"databricks", "databricks", NULL},
-    {"publisher", NULL, NULL},
+    {"postgres", "postgres", wh_postgres_open, false},
+    {"duckdb", "duckdb", NULL, true},
+    {"motherduck", "duckdb", NULL, false},
+    {"ducklake", "duckdb", NULL, false},
+    {"bigquery", "standardsql", NULL, false},
+    {"snowflake", "snowflake", NULL, false},
+    {"trino", "trino", NULL, false},
+    {"presto", "presto", NULL, false},
+    {"mysql", "mysql", NULL, false},
+    {"databricks", "databricks", NULL, false},
+    {"publisher", NULL, NULL, false},
 };
 
 static const struct type_row *type_of(const char *type)
@@ -33,7 +34,7 @@ static const struct type_row *type_of(const char *type)
 bool wh_has_driver(const char *type)
 {
     const struct type_row *t = type_of(type);
-    return t && t->open;
+    return t && (t->open || t->in_sandbox);
 }
 
 const char *wh_dialect(const char *type)

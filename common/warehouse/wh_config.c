@@ -3,6 +3,8 @@
 #include "common/json/json.h"
 #include "common/pgc/pgc.h"
 #include "common/warehouse/warehouse.h"
+#include "common/warehouse/wh_attached.h"
+#include "common/warehouse/wh_parts.h"
 
 #include <strings.h>
 
@@ -132,13 +134,12 @@ const char **wh_secrets(struct arena *a, const char *config_json)
     return t.items;
 }
 
-static void add_part(struct buf *out, const char *part)
+void wh_part_add(struct buf *out, const char *part)
 {
     buf_addf(out, "%s%zu:%s", out->len > 0 ? "/" : "", strlen(part), part);
 }
 
-/* A setting of a postgresConnection, wherever it is written; "" when nowhere. */
-static char *setting(const json_t *pg, const char *member, const char *key)
+char *wh_postgres_setting(const json_t *pg, const char *member, const char *key)
 {
     const char *text = json_str(pg, "connectionString", NULL);
     if (text && text[0]) {
@@ -152,16 +153,16 @@ static char *setting(const json_t *pg, const char *member, const char *key)
     return xstrdup(json_is_string(v) ? json_string_value(v) : "");
 }
 
-static void add_postgres(struct buf *out, const json_t *pg)
+void wh_postgres_identity(struct buf *out, const json_t *pg)
 {
-    auto_free char *host = setting(pg, "host", "host");
-    auto_free char *port = setting(pg, "port", "port");
-    auto_free char *user = setting(pg, "userName", "user");
-    auto_free char *database = setting(pg, "databaseName", "dbname");
-    add_part(out, host);
-    add_part(out, port[0] ? port : "5432");
-    add_part(out, database[0] ? database : user);
-    add_part(out, user);
+    auto_free char *host = wh_postgres_setting(pg, "host", "host");
+    auto_free char *port = wh_postgres_setting(pg, "port", "port");
+    auto_free char *user = wh_postgres_setting(pg, "userName", "user");
+    auto_free char *database = wh_postgres_setting(pg, "databaseName", "dbname");
+    wh_part_add(out, host);
+    wh_part_add(out, port[0] ? port : "5432");
+    wh_part_add(out, database[0] ? database : user);
+    wh_part_add(out, user);
 }
 
 /* Engines without a driver yet: all that is no secret, keys sorted. */
@@ -186,7 +187,7 @@ static void add_other(struct buf *out, const json_t *engine)
 {
     json_t *plain = without_secrets(engine);
     char *text = plain ? json_dumps(plain, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-    add_part(out, text ? text : "");
+    wh_part_add(out, text ? text : "");
     free(text);
     json_decref(plain);
 }
@@ -201,10 +202,12 @@ char *wh_digest(struct arena *a, const char *type, const char *config_json)
         return out;
     }
     auto_buf struct buf parts = {0};
-    add_part(&parts, type);
+    wh_part_add(&parts, type);
     const json_t *engine = config ? engine_object(config) : NULL;
     if (strcmp(type, "postgres") == 0) {
-        add_postgres(&parts, engine);
+        wh_postgres_identity(&parts, engine);
+    } else if (strcmp(type, "duckdb") == 0) {
+        wh_attached_identity(&parts, config);
     } else {
         add_other(&parts, engine);
     }
@@ -230,7 +233,7 @@ static const char *conninfo_of(struct arena *a, const json_t *pg)
     }
     auto_buf struct buf out = {0};
     for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
-        auto_free char *value = setting(pg, settings[i].member, settings[i].key);
+        auto_free char *value = wh_postgres_setting(pg, settings[i].member, settings[i].key);
         if (value[0]) {
             pgc_conninfo_add(&out, settings[i].key, value);
         }

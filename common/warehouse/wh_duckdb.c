@@ -34,10 +34,30 @@ const uint64_t *duck_op_tokens(struct duck_op *o, const uint64_t *tokens, size_t
     return n > 0 ? arena_dup(&o->scratch, tokens, n * sizeof(*tokens)) : NULL;
 }
 
-int duck_tell_fault(const struct duck_package *p, int rc, struct err *e)
+static bool misses_database(const struct err *e, const char *name)
+{
+    auto_free char *quoted = xasprintf("\"%s\"", name);
+    auto_free char *leading = xasprintf("\"%s.", name);
+    return strstr(e->text, "does not exist") &&
+           (strcasestr(e->text, quoted) || strcasestr(e->text, leading));
+}
+
+int duck_tell_fault(struct duck_package *p, int rc, struct err *e)
 {
     bool misses_file = strstr(e->text, "No files found that match") != NULL;
-    return p->fault && misses_file ? err_set(e, ERR_CONF, "%s", p->fault) : rc;
+    if (p->fault && misses_file) {
+        return err_set(e, ERR_CONF, "%s", p->fault);
+    }
+    for (size_t i = 0; i < p->n_lacks; i++) {
+        if (misses_database(e, p->lacks[i].name)) {
+            return err_set(e, p->lacks[i].code, "%s", p->lacks[i].text);
+        }
+    }
+    /* A server's tables are read once: they may be other ones by now. */
+    if (rc == ERR_WH_MISSING && strstr(e->text, ": PostgreSQL: ")) {
+        atomic_store(&p->outdated, true);
+    }
+    return rc;
 }
 
 static void tell_closed(struct wh_duck *h)
@@ -121,7 +141,10 @@ int duck_ref_of(struct duck_op *o, const struct wh_table *t, struct generation_r
 
 static int work_test(struct duck_job *job, struct duck_conn *conn, struct err *e)
 {
-    (void)job;
+    const struct duck_package *p = duck_op_of(job)->package;
+    if (p->n_lacks > 0) {
+        return err_set(e, p->lacks[0].code, "%s", p->lacks[0].text);
+    }
     return duck_exec(conn, "SELECT 1", e);
 }
 
@@ -182,6 +205,7 @@ static void package_unref(struct duck_package *p)
     pthread_mutex_destroy(&p->lock);
     free(p->name);
     free(p->fault);
+    arena_fini(&p->lacks_arena);
     free(p->root);
     free(p->dataset);
     free(p);
@@ -266,6 +290,19 @@ static int check_root(const struct wh_duckdb_settings *s, struct err *e)
     return 0;
 }
 
+static void copy_lacks(struct duck_package *p, const struct wh_duckdb_settings *s)
+{
+    arena_init(&p->lacks_arena);
+    p->lacks = arena_zalloc(&p->lacks_arena, (s->n_lacks + 1) * sizeof(*p->lacks));
+    for (size_t i = 0; i < s->n_lacks; i++) {
+        const struct wh_duckdb_lack *from = &s->lacks[i];
+        p->lacks[i] = (struct wh_duckdb_lack){arena_strdup(&p->lacks_arena, from->name), from->code,
+                                              arena_strdup(&p->lacks_arena, from->text)};
+    }
+    p->n_lacks = s->n_lacks;
+    atomic_init(&p->outdated, false);
+}
+
 int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh **out,
                    struct err *e)
 {
@@ -283,14 +320,21 @@ int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh
     p->installation = s->installation;
     p->resident_bytes = s->resident_bytes;
     p->fault = xstrdup(s->fault);
+    copy_lacks(p, s);
     must(pthread_mutex_init(&p->lock, NULL) == 0 && pthread_cond_init(&p->even, NULL) == 0);
     *out = handle_of(l, p);
     return 0;
 }
 
-const char *wh_duckdb_fault(const struct wh *wh)
+bool wh_duckdb_is_lacking(const struct wh *wh)
 {
-    return ((const struct wh_duck *)wh->impl)->package->fault;
+    const struct duck_package *p = ((const struct wh_duck *)wh->impl)->package;
+    return p->fault || p->n_lacks > 0;
+}
+
+bool wh_duckdb_is_outdated(const struct wh *wh)
+{
+    return atomic_load(&((struct wh_duck *)wh->impl)->package->outdated);
 }
 
 struct wh *wh_duckdb_share(struct loop *l, struct wh *of)

@@ -8,6 +8,12 @@
 #include "common/duck/duck_pool.h"
 #include "common/warehouse/warehouse.h"
 
+/* A database that could not be attached; told when something misses it. */
+struct wh_duckdb_lack {
+    const char *name;
+    int code;
+    const char *text;
+};
 struct wh_duckdb_settings {
     const char *name;               /* connection name, for texts */
     struct duck_pool *pool;         /* the process's; outlives every handle */
@@ -19,6 +25,8 @@ struct wh_duckdb_settings {
                                 they are bound; 0: none */
     const char *fault; /* why a data file is not here, told when something misses it; NULL: all are
                           here */
+    const struct wh_duckdb_lack *lacks; /* copied */
+    size_t n_lacks;
 };
 /* ERR_CONF: root or dataset that no file name can be made of. */
 int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh **out,
@@ -26,8 +34,10 @@ int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh
 /* A handle for another loop (its thread, or any before that loop runs) on the same package. */
 struct wh *wh_duckdb_share(struct loop *l, struct wh *of) MUST_USE;
 
-/* Why a data file is not here; NULL: all are. */
-const char *wh_duckdb_fault(const struct wh *wh);
+/* Something is missing, or a server's tables are not those that were read: another one, opened now,
+ * may do better. Any thread. */
+bool wh_duckdb_is_lacking(const struct wh *wh);
+bool wh_duckdb_is_outdated(const struct wh *wh);
 
 struct wh_duckdb_binding {
     const char *name; /* the author's */

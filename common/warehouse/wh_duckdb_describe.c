@@ -57,7 +57,7 @@ int duck_describe(struct duck_op *o, struct duck_conn *c, const char *from, stru
     struct describer d = {.o = o, .out = out};
     struct duck_query *q;
     *out = (struct wh_columns){0};
-    int rc = duck_query_open(c, &(struct duck_query_ask){.sql = sql}, &q, e);
+    int rc = duck_query_open(c, &(struct duck_query_ask){.sql = sql, .select_only = true}, &q, e);
     if (rc < 0) {
         return rc;
     }
@@ -161,7 +161,11 @@ static int work_catalog_tables(struct duck_job *job, struct duck_conn *conn, str
             o->facts.schema_errors[i] = arena_printf(
                 &o->scratch, "\"%s\" is neither a table name nor a file name", o->paths[i]);
         } else if (duck_describe(o, conn, from, &o->facts.schemas[i], &cause) < 0) {
-            (void)duck_tell_fault(o->package, cause.code, &cause);
+            int code = duck_tell_fault(o->package, cause.code, &cause);
+            if (code == ERR_WH_CONNECT || code == ERR_WH_LOST) {
+                *e = cause; /* says nothing of the table */
+                return code;
+            }
             o->facts.schemas[i].n = 0;
             o->facts.schema_errors[i] =
                 arena_printf(&o->scratch, "table '%s': %s", o->paths[i], cause.text);

@@ -37,6 +37,10 @@ struct duck_package {
     struct uuid installation;
     uint64_t resident_bytes;
     char *fault; /* NULL: all data files are here */
+    struct wh_duckdb_lack *lacks;
+    size_t n_lacks;
+    struct arena lacks_arena;
+    atomic_bool outdated;
     pthread_mutex_t lock;
     pthread_cond_t even;
     uint64_t sequence; /* odd while a swap of views commits */
@@ -93,9 +97,9 @@ const char *duck_op_text(struct duck_op *o, const char *text); /* into the scrat
 struct wh_table *duck_op_tables(struct duck_op *o, const struct wh_table *t, size_t n);
 const uint64_t *duck_op_tokens(struct duck_op *o, const uint64_t *tokens, size_t n);
 
-/* DuckDB only says that there is no such file; if one could not be laid out, this says why. Returns
- * the code. */
-int duck_tell_fault(const struct duck_package *p, int rc, struct err *e);
+/* DuckDB only says that there is no such file or database; if one could not be had, this says why.
+ * Returns the code. */
+int duck_tell_fault(struct duck_package *p, int rc, struct err *e);
 /* Results out of the scratch into the caller's arena. */
 void duck_facts_copy(struct arena *a, const struct wh_facts *from, struct wh_facts *to);
 

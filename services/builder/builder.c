@@ -38,7 +38,7 @@ static const struct conf_item items[] = {
      "--state-dir", 0, "DuckDB's working files lie here, under the instance's name"},
     {"builder.duckdb_memory", CONF_BYTES, AT(duckdb_memory), "0", 0, 0, NULL, "KILN_DUCKDB_MEMORY",
      "--duckdb-memory", 0, "memory for DuckDB, all packages together; 0: half of the machine's"},
-    {"builder.duckdb_idle", CONF_MS, AT(duckdb_idle_ms), "5m", 1000, 86400000, NULL,
+    {"builder.duckdb_idle", CONF_MS, AT(duckdb_idle_ms), "5min", 100, 86400000, NULL,
      "KILN_DUCKDB_IDLE", NULL, 0,
      "a package's DuckDB that nobody has used for this long is closed; the next use opens it"},
     {"builder.trusted_network", CONF_BOOL, AT(trusted_network), "false", 0, 0, NULL,

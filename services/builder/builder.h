@@ -109,7 +109,10 @@ struct flow_job {
     struct sandbox_get get;
     struct sandbox_file *box_files; /* NULL: not known yet */
     size_t n_box_files;
-    const char *version; /* of the files */
+    const char *version;          /* of the files */
+    struct wh_attached *attached; /* of the connection; NULL: none, or not known yet */
+    size_t n_attached;
+    const char **secrets; /* of it: scrubbed from every error */
     enum { JOB_ASKS, JOB_OPENS, JOB_BINDS } connecting;
     size_t at; /* describe: the table or block that is asked about */
     struct wh_op op;
@@ -139,13 +142,15 @@ struct flow_job {
 };
 /* Until its on_end; NULL: not a job that this builder knows. */
 struct flow_job *flow_job_start(struct builder *b, const Kiln__Job *job);
-void job_trace(struct flow_job *j);                /* j->call belongs to the job's run */
 void flow_job_stop(struct flow_job *j, bool lost); /* ends its statement; idempotent */
+/* Starts j->call on behalf of the job's run; `data` becomes j. As bus_call_start. */
+int job_call(struct flow_job *j, const struct bus_call *call) MUST_USE;
 extern const struct flow_type flow_build_type, flow_resolve_type, flow_drop_type, flow_sweep_type,
     flow_describe_type, flow_probe_type;
 
-/* job_connect.c: a step that gets the warehouse: a connection of the environment, or the package's
- * own DuckDB with what the job reads bound in it. `again` is the step itself. */
+/* job_connect.c: a step that gets the warehouse: a connection of the environment, or DuckDB, the
+ * package's own or one of the environment, with what the job reads bound in it. `again` is the step
+ * itself. */
 enum flow_next job_connect(struct flow *f, unsigned again, unsigned next, unsigned end);
 void job_cancel_connect(struct flow *f);
 /* job_steps.c: what the flows share */
@@ -170,5 +175,8 @@ struct builder_conn *builder_conn_find(struct builder *b, const char *environmen
 int builder_conn_make(struct builder *b, const char *environment, const char *name,
                       const Kiln__GetConnectionRep *rep, struct builder_conn **out,
                       struct err *e) MUST_USE;
+/* The settings in the clear. */
+int builder_conn_unseal(const struct builder *b, const char *name,
+                        const Kiln__GetConnectionRep *rep, struct buf *out, struct err *e) MUST_USE;
 void builder_conn_put(struct builder *b, struct builder_conn *c);
 void builder_conns_close(struct builder *b, void (*done)(void *data), void *data);

@@ -49,6 +49,20 @@ static void retire(struct builder *b, struct builder_conn *c)
     }
 }
 
+int builder_conn_unseal(const struct builder *b, const char *name,
+                        const Kiln__GetConnectionRep *rep, struct buf *out, struct err *e)
+{
+    if (rep->nonce.len == 12 &&
+        crypto_unseal(b->secret_key, rep->nonce.data, slice_make(rep->sealed.data, rep->sealed.len),
+                      out) == 0) {
+        return 0;
+    }
+    return err_set(e, ERR_CONF,
+                   "connection '%s': its sealed settings do not open; give builder and planner the "
+                   "same KILN_SECRET_KEY",
+                   name);
+}
+
 int builder_conn_make(struct builder *b, const char *environment, const char *name,
                       const Kiln__GetConnectionRep *rep, struct builder_conn **out, struct err *e)
 {
@@ -56,16 +70,9 @@ int builder_conn_make(struct builder *b, const char *environment, const char *na
     arena_init(&a);
     auto_buf struct buf plain = {0};
     char *key = key_of(&a, environment, name);
-    int rc = 0;
     struct wh *wh = NULL;
-    if (rep->nonce.len != 12 ||
-        crypto_unseal(b->secret_key, rep->nonce.data, slice_make(rep->sealed.data, rep->sealed.len),
-                      &plain)) {
-        rc = err_set(e, ERR_CONF,
-                     "connection '%s': its sealed settings do not open; give builder and planner "
-                     "the same KILN_SECRET_KEY",
-                     name);
-    } else {
+    int rc = builder_conn_unseal(b, name, rep, &plain, e);
+    if (rc == 0) {
         struct wh_settings s = {.name = name,
                                 .type = rep->type,
                                 .config_json = buf_str(&plain),

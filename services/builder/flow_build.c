@@ -83,13 +83,10 @@ static enum flow_next step_grant(struct flow *f)
         j->grant_req.bytes = j->facts.bytes;
         j->grant_req.data_as_of_us = j->facts.data_as_of_us;
         job_columns(j, &j->facts.columns, &j->grant_req.columns, &j->grant_req.n_columns);
-        j->call = (struct bus_call){.kind = BUS_REQUEST_GRANT,
-                                    .request = &j->grant_req.base,
-                                    .timeout = MS(60000),
-                                    .done = on_granted,
-                                    .data = j};
-        job_trace(j);
-        int rc = bus_call_start(j->b->bus, &j->call);
+        int rc = job_call(j, &(struct bus_call){.kind = BUS_REQUEST_GRANT,
+                                                .request = &j->grant_req.base,
+                                                .timeout = MS(60000),
+                                                .done = on_granted});
         if (rc == 0) {
             return FLOW_WAIT;
         }

@@ -8,9 +8,12 @@ struct flow_job *job_of(struct flow *f)
     return container_of(f, struct flow_job, flow);
 }
 
-void job_trace(struct flow_job *j)
+int job_call(struct flow_job *j, const struct bus_call *call)
 {
+    j->call = *call;
+    j->call.data = j;
     memcpy(j->call.trace_id, j->trace, sizeof(j->trace));
+    return bus_call_start(j->b->bus, &j->call);
 }
 
 /* ---- operations ---- */
@@ -42,6 +45,9 @@ enum flow_next job_failed(struct flow *f, unsigned report, Kiln__Outcome outcome
     j->outcome = outcome;
     for (size_t i = 0; j->conn && j->conn->secrets && j->conn->secrets[i]; i++) {
         err_scrub(&j->error, j->conn->secrets[i]);
+    }
+    for (size_t i = 0; j->secrets && j->secrets[i]; i++) {
+        err_scrub(&j->error, j->secrets[i]);
     }
     return flow_goto(f, report);
 }
@@ -121,14 +127,12 @@ enum flow_next job_report(struct flow *f, unsigned end)
         random_bytes(j->finish_id, sizeof(j->finish_id));
     }
     j->stage = "report";
-    j->call = (struct bus_call){.kind = BUS_FINISH_JOB,
-                                .request = &j->finish_req.base,
-                                .timeout = MS(j->b->draining ? 3000 : 10000),
-                                .done = on_reported,
-                                .data = j};
-    memcpy(j->call.request_id, j->finish_id, sizeof(j->finish_id));
-    job_trace(j);
-    int rc = bus_call_start(j->b->bus, &j->call);
+    struct bus_call call = {.kind = BUS_FINISH_JOB,
+                            .request = &j->finish_req.base,
+                            .timeout = MS(j->b->draining ? 3000 : 10000),
+                            .done = on_reported};
+    memcpy(call.request_id, j->finish_id, sizeof(j->finish_id));
+    int rc = job_call(j, &call);
     return rc ? flow_goto(f, end) : FLOW_WAIT;
 }
 

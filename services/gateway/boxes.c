@@ -1,4 +1,4 @@
-/* A worker's handles on packages' own DuckDB: kept while they are used, and a minute longer; less
+/* A worker's handles on packages' DuckDB: kept while they are used, and a minute longer; less
  * where instances themselves are kept for less. */
 #include "services/gateway/boxes.h"
 
@@ -6,7 +6,7 @@ enum { IDLE_MS = 60000, UNUSED_MOST = 16 };
 
 struct gw_boxes {
     struct gw_worker *w;
-    struct map by_load; /* load id -> struct handle */
+    struct map by_key;  /* load id, connection and its config epoch -> struct handle */
     struct map by_wh;   /* struct wh pointer as u64 -> struct handle */
     struct list unused; /* of struct handle: longest unused first */
     size_t n_unused;
@@ -15,7 +15,7 @@ struct gw_boxes {
 };
 struct handle {
     struct gw_boxes *all;
-    char *load_id;
+    char *key;
     struct wh *wh;
     struct sandbox *box;
     unsigned users;
@@ -30,13 +30,15 @@ struct asking {
     struct gw_box_get get;
     struct loop_task task;
     struct handle *known;
+    char *key;
+    struct arena arena; /* what is asked with */
 };
 
 struct gw_boxes *gw_boxes_new(struct gw_worker *w)
 {
     struct gw_boxes *all = xcalloc(1, sizeof(*all));
     all->w = w;
-    map_init(&all->by_load);
+    map_init(&all->by_key);
     map_init(&all->by_wh);
     list_init(&all->unused);
     return all;
@@ -55,12 +57,12 @@ static void begin_use(struct handle *h)
 /* ---- closing ---- */
 static void settle(struct gw_boxes *all)
 {
-    if (!all->closed || all->n_closing > 0 || map_len(&all->by_load) > 0) {
+    if (!all->closed || all->n_closing > 0 || map_len(&all->by_key) > 0) {
         return;
     }
     struct gw_worker *w = all->w;
     void (*closed)(struct gw_worker * w) = all->closed;
-    map_fini(&all->by_load);
+    map_fini(&all->by_key);
     map_fini(&all->by_wh);
     free(all);
     w->boxes = NULL;
@@ -73,7 +75,7 @@ static void on_closed(void *data)
     struct gw_boxes *all = h->all;
     wh_free(h->wh);
     gw_box_give(all->w, h->box);
-    free(h->load_id);
+    free(h->key);
     free(h);
     all->n_closing--;
     settle(all);
@@ -83,7 +85,7 @@ static void handle_close(struct handle *h)
 {
     must(h->users == 0);
     if (!h->is_replaced) {
-        map_del(&h->all->by_load, slice_of(h->load_id));
+        map_del(&h->all->by_key, slice_of(h->key));
     }
     map_del_u64(&h->all->by_wh, (uint64_t)(uintptr_t)h->wh);
     begin_use(h); /* for the last time */
@@ -93,7 +95,7 @@ static void handle_close(struct handle *h)
 
 static void handle_replace(struct handle *h)
 {
-    map_del(&h->all->by_load, slice_of(h->load_id));
+    map_del(&h->all->by_key, slice_of(h->key));
     h->is_replaced = true;
     if (h->users == 0) {
         handle_close(h);
@@ -109,23 +111,23 @@ void gw_boxes_close(struct gw_worker *w, void (*closed)(struct gw_worker *w))
 {
     struct gw_boxes *all = w->boxes;
     all->closed = closed;
-    for (struct map_iter it = map_begin(&all->by_load); map_next(&it);) {
+    for (struct map_iter it = map_begin(&all->by_key); map_next(&it);) {
         handle_close(it.value);
     }
     settle(all);
 }
 
 /* ---- getting ---- */
-static struct handle *handle_make(struct gw_boxes *all, const char *load_id, struct sandbox *box)
+static struct handle *handle_make(struct gw_boxes *all, const char *key, struct sandbox *box)
 {
     struct handle *h = xcalloc(1, sizeof(*h));
     h->all = all;
-    h->load_id = xstrdup(load_id);
+    h->key = xstrdup(key);
     h->box = box;
     list_init(&h->unused);
     h->wh = wh_duckdb_share(all->w->loop, sandbox_wh(box));
     loop_timer_init(&h->idle, all->w->loop, on_idle, h);
-    map_put(&all->by_load, slice_of(h->load_id), h);
+    map_put(&all->by_key, slice_of(h->key), h);
     map_put_u64(&all->by_wh, (uint64_t)(uintptr_t)h->wh, h);
     return h;
 }
@@ -142,6 +144,7 @@ static void finish(struct asking *a, struct handle *h, int rc, const struct err 
     }
     q->wh = rc ? NULL : h->wh;
     q->impl = NULL;
+    arena_fini(&a->arena);
     free(a);
     q->done(q);
 }
@@ -150,8 +153,7 @@ static void on_box(struct gw_box_get *get)
 {
     struct asking *a = get->data;
     struct gw_boxes *all = a->w->boxes;
-    struct gw_package *p = get->package;
-    struct handle *h = map_get(&all->by_load, slice_of(p->load_id));
+    struct handle *h = map_get(&all->by_key, slice_of(a->key));
     if (get->rc == 0 && h && h->box != get->box) {
         handle_replace(h);
         h = NULL;
@@ -159,11 +161,13 @@ static void on_box(struct gw_box_get *get)
     if (get->rc == 0 && h) {
         gw_box_give(a->w, get->box); /* it has its own count */
     } else if (get->rc == 0) {
-        h = handle_make(all, p->load_id, get->box);
+        h = handle_make(all, a->key, get->box);
     }
     int rc = get->rc;
     struct err e = get->err;
-    gw_package_unref(p);
+    if (get->package) {
+        gw_package_unref(get->package);
+    }
     finish(a, h, rc, &e);
 }
 
@@ -174,22 +178,51 @@ static void on_known(struct loop_task *t)
     finish(a, a->known, 0, NULL);
 }
 
-void gw_boxes_get(struct gw_worker *w, struct gw_conn_get *q)
+static void copy_connection(struct asking *a, const struct gw_conn *c, const char *load_id)
+{
+    struct gw_box_get *get = &a->get;
+    struct wh_attached *list = arena_dup(&a->arena, c->attached, c->n_attached * sizeof(*list));
+    for (size_t i = 0; i < c->n_attached; i++) {
+        list[i] = wh_attached_copy(&a->arena, &c->attached[i]);
+    }
+    get->digest = arena_strdup(&a->arena, c->digest);
+    get->version = arena_printf(&a->arena, "%s/%llu", load_id, (unsigned long long)c->config_epoch);
+    get->attached = list;
+    get->n_attached = c->n_attached;
+}
+
+static void use_known(struct asking *a, struct handle *h)
+{
+    begin_use(h);
+    h->users++; /* until it is told */
+    a->known = h;
+    loop_task_init(&a->task, on_known, a);
+    loop_defer(a->w->loop, &a->task);
+}
+
+void gw_boxes_get(struct gw_worker *w, struct gw_conn_get *q, const struct gw_conn *c)
 {
     struct asking *a = xcalloc(1, sizeof(*a));
+    const char *load_id = q->package ? q->package->load_id : "";
+    uint64_t epoch = q->package ? q->package->epoch : 0;
     a->w = w;
     a->q = q;
     q->impl = a;
-    struct handle *h = map_get(&w->boxes->by_load, slice_of(q->package->load_id));
-    if (h && wh_duckdb_epoch(h->wh) >= q->package->epoch && !wh_duckdb_fault(h->wh)) {
-        begin_use(h);
-        h->users++; /* until it is told */
-        a->known = h;
-        loop_task_init(&a->task, on_known, a);
-        loop_defer(w->loop, &a->task);
+    arena_init(&a->arena);
+    a->key = arena_printf(&a->arena, "%s/%s/%s/%llu", load_id, q->package ? "" : q->environment,
+                          q->name, (unsigned long long)(c ? c->config_epoch : 0));
+    struct handle *h = map_get(&w->boxes->by_key, slice_of(a->key));
+    if (h && wh_duckdb_epoch(h->wh) >= epoch && !sandbox_may_change(h->box)) {
+        use_known(a, h);
         return;
     }
-    a->get = (struct gw_box_get){.package = gw_package_ref(q->package), .done = on_box, .data = a};
+    a->get = (struct gw_box_get){.package = q->package ? gw_package_ref(q->package) : NULL,
+                                 .connection = arena_strdup(&a->arena, q->name),
+                                 .done = on_box,
+                                 .data = a};
+    if (c) {
+        copy_connection(a, c, load_id);
+    }
     gw_box_get_start(w, &a->get);
 }
 

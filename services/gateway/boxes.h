@@ -1,13 +1,19 @@
-/* Packages' own DuckDB: the main loop opens and binds them, each worker has a handle of its own
- * (protocol.md 7, 14). */
+/* Packages' DuckDB, their own and on duckdb connections of the environment: the main loop opens and
+ * binds them, each worker has a handle of its own (protocol.md 7, 14). */
 #pragma once
 #include "common/sandbox/sandbox.h"
-#include "services/gateway/port.h"
+#include "services/gateway/conns.h"
 
 /* ---- port_duck.c: a worker asks for a package's sandbox, with the package's bindings in it ----
  */
 struct gw_box_get {
-    struct gw_package *package; /* the caller's count */
+    struct gw_package *package; /* the caller's count; NULL: nobody's, and nothing is bound */
+    const char *connection;     /* all borrowed until done */
+    const char *digest;         /* NULL: the package's own */
+    const char *version;        /* with digest */
+    const struct wh_attached *attached;
+    size_t n_attached;
+    bool is_alone; /* sandbox.h */
     void (*done)(struct gw_box_get *q);
     void *data;
     int rc;
@@ -27,8 +33,9 @@ void gw_box_give(struct gw_worker *w, struct sandbox *box);
 /* ---- boxes.c: a worker's handles, by load. Its loop ---- */
 struct gw_boxes;
 struct gw_boxes *gw_boxes_new(struct gw_worker *w);
-/* q->package has an own DuckDB; as gw_conn_get_start. */
-void gw_boxes_get(struct gw_worker *w, struct gw_conn_get *q);
+/* As gw_conn_get_start: of the package's own DuckDB (c == NULL), or of a duckdb connection, which
+ * may go once this returns. */
+void gw_boxes_get(struct gw_worker *w, struct gw_conn_get *q, const struct gw_conn *c);
 bool gw_boxes_put(struct gw_worker *w, struct wh *wh); /* false: not one of these */
 /* All were put back; closed comes later. */
 void gw_boxes_close(struct gw_worker *w, void (*closed)(struct gw_worker *w));

@@ -6,6 +6,7 @@
 
 struct conn_wait {
     struct list link;
+    struct gw_worker *w;
     struct gw_conn_get *q;
     struct loop_task task;
     struct gw_conn *conn;
@@ -66,6 +67,7 @@ static void conn_free(struct gw_worker *w, struct gw_conn *c)
         w->conns->n_closing++;
         c->wh->ops->close(c->wh, on_wh_closed, end);
     }
+    arena_fini(&c->arena);
     free(c->key);
     free(c);
 }
@@ -79,44 +81,71 @@ static void retire(struct gw_worker *w, struct gw_conn *c)
     }
 }
 
+/* What the settings open; of type duckdb nothing yet. */
+static int conn_open(struct gw_worker *w, struct gw_conn *c, const char *name,
+                     const Kiln__GetConnectionRep *rep, const char *settings, struct err *e)
+{
+    if (strcmp(rep->type, "duckdb") == 0) {
+        c->digest = arena_strdup(&c->arena, rep->digest);
+        return wh_attached_read(&c->arena, name, settings, &c->attached, &c->n_attached, e);
+    }
+    struct wh_settings s = {.name = name,
+                            .type = rep->type,
+                            .config_json = settings,
+                            .sessions = w->sessions,
+                            .statement_timeout = MS(w->g->set->query_timeout_ms)};
+    return wh_open(w->loop, &s, &c->wh, e);
+}
+
 static struct gw_conn *conn_make(struct gw_worker *w, const char *key, const char *name,
                                  const Kiln__GetConnectionRep *rep, struct err *e)
 {
     auto_buf struct buf plain = {0};
-    struct wh *wh = NULL;
     if (gw_unseal(w->g, slice_make(rep->nonce.data, rep->nonce.len),
                   slice_make(rep->sealed.data, rep->sealed.len), &plain, e)) {
         return NULL;
     }
-    struct wh_settings s = {.name = name,
-                            .type = rep->type,
-                            .config_json = buf_str(&plain),
-                            .sessions = w->sessions,
-                            .statement_timeout = MS(w->g->set->query_timeout_ms)};
-    if (wh_open(w->loop, &s, &wh, e)) {
+    struct gw_conn *c = xcalloc(1, sizeof(*c));
+    arena_init(&c->arena);
+    if (conn_open(w, c, name, rep, buf_str(&plain), e)) {
+        conn_free(w, c);
         return NULL;
     }
     struct gw_conn *old = map_get(&w->conns->by_key, slice_of(key));
     if (old) {
         retire(w, old);
     }
-    struct gw_conn *c = xcalloc(1, sizeof(*c));
     c->key = xstrdup(key);
-    c->wh = wh;
     c->config_epoch = rep->config_epoch;
     map_put(&w->conns->by_key, slice_of(c->key), c);
-    map_put_u64(&w->conns->by_wh, (uint64_t)(uintptr_t)wh, c);
+    if (c->wh) {
+        map_put_u64(&w->conns->by_wh, (uint64_t)(uintptr_t)c->wh, c);
+    }
     return c;
 }
 
-static void finish(struct gw_conn_get *q, struct gw_conn *c, int rc, const struct err *e)
+static void conn_unuse(struct gw_worker *w, struct gw_conn *c)
 {
+    must(c->users > 0);
+    if (--c->users == 0 && c->stale) {
+        conn_free(w, c);
+    }
+}
+
+static void finish(struct gw_worker *w, struct gw_conn_get *q, struct gw_conn *c, int rc,
+                   const struct err *e)
+{
+    q->impl = NULL;
+    if (c && !c->wh) {
+        gw_boxes_get(w, q, c); /* which copies what it needs of the connection */
+        conn_unuse(w, c);
+        return;
+    }
     q->rc = rc;
     if (e) {
         q->err = *e;
     }
     q->wh = c ? c->wh : NULL;
-    q->impl = NULL;
     q->done(q);
 }
 
@@ -172,7 +201,7 @@ static void on_answer(struct bus_call *call)
         if (c) {
             c->users++;
         }
-        finish(wait->q, c, rc, &e);
+        finish(w, wait->q, c, rc, &e);
         free(wait);
     }
     free(ask->key);
@@ -184,7 +213,7 @@ static void on_answer(struct bus_call *call)
 static void on_known(struct loop_task *t)
 {
     struct conn_wait *wait = container_of(t, struct conn_wait, task);
-    finish(wait->q, wait->conn, 0, NULL);
+    finish(wait->w, wait->q, wait->conn, 0, NULL);
     free(wait);
 }
 
@@ -216,12 +245,13 @@ static void ask_planner(struct gw_worker *w, struct gw_conn_get *q, const char *
 void gw_conn_get_start(struct gw_worker *w, struct gw_conn_get *q)
 {
     if (q->package && strcmp(q->name, "duckdb") == 0) {
-        gw_boxes_get(w, q);
+        gw_boxes_get(w, q, NULL);
         return;
     }
     char key[600];
     snprintf(key, sizeof(key), "%s/%s", q->environment, q->name);
     struct conn_wait *wait = xcalloc(1, sizeof(*wait));
+    wait->w = w;
     wait->q = q;
     q->impl = wait;
     struct gw_conn *c = map_get(&w->conns->by_key, slice_of(key));
@@ -241,10 +271,8 @@ void gw_conn_put(struct gw_worker *w, struct wh *wh)
         return;
     }
     struct gw_conn *c = map_get_u64(&w->conns->by_wh, (uint64_t)(uintptr_t)wh);
-    must(c != NULL && c->users > 0);
-    if (--c->users == 0 && c->stale) {
-        conn_free(w, c);
-    }
+    must(c != NULL);
+    conn_unuse(w, c);
 }
 
 void gw_conns_open(struct gw_worker *w)

@@ -1,10 +1,15 @@
 /* Inside of conns.c: a worker's warehouse connections of environments, by name and config epoch. */
 #pragma once
+#include "common/warehouse/wh_attached.h"
 #include "services/gateway/port.h"
 
 struct gw_conn {
-    char *key; /* "<environment>/<name>" */
-    struct wh *wh;
+    char *key;     /* "<environment>/<name>" */
+    struct wh *wh; /* NULL: of type duckdb, whose handles are a package's (boxes.h) */
+    struct wh_attached *attached; /* of type duckdb; in the arena */
+    size_t n_attached;
+    const char *digest;
+    struct arena arena;
     uint64_t config_epoch;
     unsigned users;
     bool stale;       /* closed when the last user is gone */

@@ -1,5 +1,6 @@
-/* A package's sandbox for a worker: opened if need be, then what is bound in the package is bound
- * in it. A result that is gone is left out: queries of it are answered live, and tell the planner.
+/* A sandbox for a worker: opened if need be, then what is bound in the package on that connection
+ * is bound in it. A result that is gone is left out: queries of it are answered live, and tell the
+ * planner.
  */
 #include "common/log/log.h"
 #include "services/gateway/binder/binder.h"
@@ -83,7 +84,7 @@ static void bind(struct gw_box_get *q)
     bool is_out_of_reach = !q->errand.w->g->set->generation_root[0]; /* all is answered live */
     for (size_t i = 0; i < p->n_bindings && !is_out_of_reach; i++) {
         const struct gw_binding *b = &p->bindings[i];
-        if (strcmp(b->connection, own) == 0) {
+        if (strcmp(b->connection, q->connection) == 0) {
             q->bindings[q->n_bindings++] =
                 (struct wh_duckdb_binding){b->name.table, b->generation, b->build_id};
         }
@@ -98,36 +99,27 @@ static void on_box(struct sandbox_get *get)
     q->box = get->box;
     if (get->rc) {
         over(q, get->rc, &get->err);
-    } else if (wh_duckdb_epoch(sandbox_wh(q->box)) >= q->package->epoch) {
+    } else if (!q->package || wh_duckdb_epoch(sandbox_wh(q->box)) >= q->package->epoch) {
         over(q, 0, NULL);
     } else {
         bind(q);
     }
 }
 
-static const char *digest_of(const Kiln__GetPackageRep *rep)
+static const char *digest_of(const Kiln__GetPackageRep *rep, const char *connection)
 {
     for (size_t i = 0; i < rep->n_connections; i++) {
-        if (strcmp(rep->connections[i]->name, own) == 0) {
+        if (strcmp(rep->connections[i]->name, connection) == 0) {
             return rep->connections[i]->digest;
         }
     }
     return "";
 }
 
-static void run_get(struct gw_errand *e)
+/* Its own: what lies in its files. */
+static void take_package(struct gw_box_get *q)
 {
-    struct gw_box_get *q = of(e);
-    struct gateway *g = e->w->g;
     const Kiln__GetPackageRep *rep = q->package->load->rep;
-    if (!g->sandboxes) {
-        struct err none;
-        int rc = err_set(&none, ERR_CONF,
-                         "this gateway has no package store: set gateway.package_store and "
-                         "gateway.generation_root to serve packages on DuckDB");
-        over(q, rc, &none);
-        return;
-    }
     struct sandbox_file *files = arena_zalloc(&q->arena, (rep->n_files + 1) * sizeof(*files));
     size_t n = 0;
     for (size_t i = 0; i < rep->n_files; i++) {
@@ -138,12 +130,39 @@ static void run_get(struct gw_errand *e)
             memcpy(files[n++].sha256.b, f->sha256.data, f->sha256.len);
         }
     }
-    q->get = (struct sandbox_get){.digest = digest_of(rep),
-                                  .version = rep->version,
-                                  .files = files,
-                                  .n_files = n,
+    q->get.digest = digest_of(rep, own);
+    q->get.version = rep->version;
+    q->get.files = files;
+    q->get.n_files = n;
+}
+
+static void run_get(struct gw_errand *e)
+{
+    struct gw_box_get *q = of(e);
+    struct gateway *g = e->w->g;
+    if (!g->sandboxes) {
+        struct err none;
+        int rc = err_set(&none, ERR_CONF,
+                         "this gateway has no package store: set gateway.package_store and "
+                         "gateway.generation_root to serve packages on DuckDB");
+        over(q, rc, &none);
+        return;
+    }
+    q->get = (struct sandbox_get){.connection = q->connection,
+                                  .digest = q->digest,
+                                  .version = q->version,
+                                  .attached = q->attached,
+                                  .n_attached = q->n_attached,
+                                  .is_alone = q->is_alone,
                                   .done = on_box,
                                   .data = q};
+    if (!q->digest) {
+        take_package(q);
+    } else if (q->package) {
+        /* Results lie where they were built, whatever the connection is by now. */
+        const char *digest = digest_of(q->package->load->rep, q->connection);
+        q->get.digest = digest[0] ? digest : q->digest;
+    }
     sandboxes_installation(g->sandboxes,
                            bus_installation(g->bus)); /* known since the first hello */
     sandbox_get_start(g->sandboxes, &q->get);

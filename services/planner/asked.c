@@ -85,6 +85,8 @@ struct ask *ask_new(struct wh_op *op, Kiln__JobKind kind)
     k->target = (Kiln__Target)KILN__TARGET__INIT;
     k->target.connection = k->wh->connection;
     k->target.warehouse = k->wh->digest;
+    k->target.class_ = KILN__WH_CLASS__WH_BY_BINDING;
+    k->job->config_epoch = store_config_epoch(p->store);
     k->job->target = &k->target;
     loop_timer_init(&k->deadline, p->loop, on_deadline, k);
     loop_task_init(&k->end, on_end, k);

@@ -9,7 +9,11 @@
 struct wh *asked_wh_new(struct planner *p, const char *environment, const char *package,
                         const struct sha256 *version, const struct store_file *files,
                         size_t n_files) MUST_USE;
-void asked_wh_free(struct wh *wh); /* NULL is fine */
+/* The package on the duckdb connections of its environment, kept and freed with its own. */
+void asked_wh_add_others(struct wh *own, const struct plan_connection *connections, size_t n);
+/* Its own or another one of them; NULL: the connection is none. */
+struct wh *asked_wh_find(struct wh *own, const char *connection);
+void asked_wh_free(struct wh *own); /* NULL is fine */
 
 /* A builder pulls: has it a generation root, and if not, why ("": it has been given none)? */
 void asked_note_root(struct planner *p, const char *builder, bool has_root, const char *why);

@@ -11,6 +11,8 @@ struct asked_wh {
     char *connection, *digest;
     Kiln__FileRef **files;
     size_t n_files;
+    struct asked_wh
+        *next; /* another connection of the same package; its arena is the first one's */
 };
 struct ask {
     const struct asked_wh *wh;

@@ -191,10 +191,41 @@ struct wh *asked_wh_new(struct planner *p, const char *environment, const char *
     return &w->wh;
 }
 
-void asked_wh_free(struct wh *wh)
+void asked_wh_add_others(struct wh *own, const struct plan_connection *connections, size_t n)
 {
-    if (wh) {
-        struct asked_wh *w = asked_of(wh);
+    struct asked_wh *first = asked_of(own);
+    for (size_t i = 0; i < n; i++) {
+        const struct plan_connection *c = &connections[i];
+        if (strcmp(c->type, "duckdb") != 0 || asked_wh_find(own, c->name)) {
+            continue;
+        }
+        struct asked_wh *w = arena_zalloc(&first->arena, sizeof(*w));
+        w->wh = (struct wh){.ops = &ops, .impl = w};
+        w->p = first->p;
+        w->environment = first->environment;
+        w->package = first->package;
+        w->version = first->version;
+        w->connection = arena_strdup(&first->arena, c->name);
+        w->digest = arena_strdup(&first->arena, c->digest);
+        w->next = first->next;
+        first->next = w;
+    }
+}
+
+struct wh *asked_wh_find(struct wh *own, const char *connection)
+{
+    for (struct asked_wh *w = asked_of(own); w; w = w->next) {
+        if (strcmp(w->connection, connection) == 0) {
+            return &w->wh;
+        }
+    }
+    return NULL;
+}
+
+void asked_wh_free(struct wh *own)
+{
+    if (own) {
+        struct asked_wh *w = asked_of(own);
         arena_fini(&w->arena);
         free(w);
     }

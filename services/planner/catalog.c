@@ -1,6 +1,7 @@
 /* Environments, connections and units in memory: a copy of rows, changed only after their commit.
  */
 #include "common/log/log.h"
+#include "common/warehouse/wh_attached.h"
 #include "services/planner/asked.h"
 
 static void replace(char **where, const char *text)
@@ -345,6 +346,15 @@ int connection_row(struct planner *p, struct arena *a, uint64_t environment, con
                 name, type ? type : "");
         json_decref(v);
         return ERR_INVALID;
+    }
+    if (strcmp(type, "duckdb") == 0) {
+        struct wh_attached *attached;
+        size_t n;
+        int rc = wh_attached_read(a, name, json, &attached, &n, e);
+        if (rc < 0) {
+            json_decref(v);
+            return rc;
+        }
     }
     memset(out, 0, sizeof(*out));
     out->environment = environment;

@@ -4,6 +4,7 @@
  * SEED_ENVIRONMENT, SEED_CONNECTION, SEED_PACKAGE, END (decisions 3.3,
  * spec/malloy-persistence.md 1.4). */
 #include "common/log/log.h"
+#include "common/warehouse/wh_attached.h"
 #include "services/planner/package/package.h"
 #include "services/planner/planner.h"
 #include <stdio.h>
@@ -322,7 +323,8 @@ static enum flow_next step_seed_connection(struct flow *flow)
             (!f->environment_is_new && catalog_connection(f->p, f->id, k->name))) {
             continue;
         }
-        if (connection_row(f->p, &flow->arena, f->id, k->name, k->json, &f->row_connection, &e)) {
+        const char *json = wh_attached_locate(&flow->arena, k->json, f->config.base_dir);
+        if (connection_row(f->p, &flow->arena, f->id, k->name, json, &f->row_connection, &e)) {
             config_error(f->p, c->name, NULL, NULL, err_text(&e));
             continue;
         }

@@ -240,22 +240,25 @@ static void take_answers(struct flow_load *f, const struct load_ask *ask)
 }
 
 /* A session that was refused (class 28) or a database that is not there says nothing about the SQL.
- */
+ * DuckDB has no states. */
 static bool is_about_the_text(const struct flow *flow)
 {
     const char *state = flow->err.sqlstate;
-    return state[0] && flow->rc != ERR_WH_CONNECT && flow->rc != ERR_WH_LOST &&
-           strncmp(state, "28", 2) != 0 && strncmp(state, "3D", 2) != 0;
+    bool is_refused = flow->rc == ERR_WH_SQL || flow->rc == ERR_WH_MISSING;
+    return (!state[0] && is_refused) ||
+           (state[0] && flow->rc != ERR_WH_CONNECT && flow->rc != ERR_WH_LOST &&
+            strncmp(state, "28", 2) != 0 && strncmp(state, "3D", 2) != 0);
 }
 
 static int warehouse_of(struct flow_load *f, const char *connection, struct wh **out, struct err *e)
 {
-    if (strcmp(connection, "duckdb") == 0) {
-        if (!f->duckdb) {
-            f->duckdb = asked_wh_new(f->p, f->environment_name, f->package, &f->files.version,
-                                     f->stored, f->files.n);
-        }
-        *out = f->duckdb;
+    if (!f->duckdb) {
+        f->duckdb = asked_wh_new(f->p, f->environment_name, f->package, &f->files.version,
+                                 f->stored, f->files.n);
+        asked_wh_add_others(f->duckdb, f->connections, f->n_connections);
+    }
+    *out = asked_wh_find(f->duckdb, connection);
+    if (*out) {
         return 0;
     }
     struct planner_connection *c = catalog_connection(f->p, f->req->environment, connection);

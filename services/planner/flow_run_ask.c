@@ -1,5 +1,6 @@
 /* The CATALOG step of flow_run: what stands at each target's name, or what became of its result;
  * one question per connection. */
+#include "services/planner/asked.h"
 #include "services/planner/flow_run.h"
 
 #define PROBE_MS 15000
@@ -70,8 +71,8 @@ const struct core_generation *run_current(const struct flow_run *f, size_t targe
 
 static int warehouse_of(struct flow_run *f, const char *connection, struct wh **out, struct err *e)
 {
-    if (strcmp(connection, "duckdb") == 0) {
-        *out = f->load->duckdb;
+    *out = asked_wh_find(f->load->duckdb, connection);
+    if (*out) {
         return 0;
     }
     struct planner_unit *u = catalog_unit_id(f->p, f->unit_id);

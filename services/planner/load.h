@@ -47,7 +47,8 @@ struct flow_load {
     int read_rc;
     struct err read_err;
     struct wh_op wh;
-    struct wh *duckdb; /* the package's own; NULL until it is asked */
+    struct wh *duckdb; /* the package's own, and behind it those of its environment; NULL until one
+                          is asked */
     struct store_op store;
     struct store_load row;
     struct store_load old; /* stored files of an existing unit */

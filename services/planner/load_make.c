@@ -48,6 +48,7 @@ struct planner_load *load_make(struct planner *p, struct planner_unit *u,
     l->planned = true;
     l->duckdb =
         asked_wh_new(p, u->environment_name, u->name, &from->version, from->files, from->n_files);
+    asked_wh_add_others(l->duckdb, l->connections, l->n_connections);
     return l;
 }
 

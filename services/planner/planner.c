@@ -379,7 +379,7 @@ static void sweep_unit(struct decision *d, const struct planner_unit *u)
     for (size_t i = 0; set && i < set->n; i++) {
         const struct core_target *t = &set->bindings[i].target;
         char *key = arena_printf(&d->arena, "%s/%s", t->connection, t->schema);
-        if (strcmp(t->connection, "duckdb") == 0 || map_get(&seen, slice_of(key))) {
+        if (!t->in_place || map_get(&seen, slice_of(key))) {
             continue;
         }
         map_put(&seen, slice_of(key), key);

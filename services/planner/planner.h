@@ -52,7 +52,8 @@ struct planner_load {
     struct plan_connection *connections;
     size_t n_connections;
     const char *compiler_version;
-    struct wh *duckdb; /* the package's own, asked of builders */
+    struct wh
+        *duckdb; /* the package's own, and behind it those of its environment; asked of builders */
 };
 struct planner_unit {
     uint64_t id, environment;

@@ -84,6 +84,7 @@ static Kiln__Target *target_message(struct arena *a, const struct core_target *t
     m->build_id = bus_str(t->build_id);
     m->entity_id = bus_str(t->entity_id);
     m->warehouse = bus_str(t->warehouse);
+    m->class_ = t->in_place ? KILN__WH_CLASS__WH_IN_PLACE : KILN__WH_CLASS__WH_BY_BINDING;
     return m;
 }
 
@@ -145,7 +146,9 @@ static Kiln__Job *job_message(struct planner *p, struct arena *a, const struct c
         m->keep_generations = (char **)(uintptr_t)keep;
         m->older_than_us = (uint64_t)json_int(spec, "olderThanUs", 0);
         if (!m->target) {
-            struct core_target t = {.connection = arena_strdup(a, json_str(spec, "connection", "")),
+            const char *connection = json_str(spec, "connection", "");
+            struct core_target t = {.connection = arena_strdup(a, connection),
+                                    .in_place = strcmp(connection, "duckdb") != 0,
                                     .warehouse = arena_strdup(a, json_str(spec, "warehouse", ""))};
             m->target = target_message(a, &t);
         }

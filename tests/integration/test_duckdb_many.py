@@ -21,7 +21,7 @@ IDLE_S = 15
 def kiln():
     env = {"KILN_DUCKDB_IDLE": f"{IDLE_S}s", "KILN_DUCKDB_MEMORY": "1GB"}
     packages = {f"p{i}": {"shop.malloy": MODEL, "own.csv": f"word\nword {i}\n"} for i in range(N)}
-    with Trio(packages=packages, builder_env=env, gateway_env={"KILN_COMPILER_CHILDREN": "1", **env}) as trio:
+    with Trio(packages=packages, builder_env=env, gateway_env={"KILN_COMPILER_CHILDREN": "1", **env}, wait_ready=180) as trio:
         yield trio
 
 

@@ -140,9 +140,9 @@ class Answer:
 class Trio:
     def __init__(self, packages=None, builders=1, gateways=1, planners=1, lease="10s", sweep_every="1h", sweep_age=None, secret=WEBHOOK_SECRET, env=None,
                  planner_env=None, builder_env=None, gateway_env=None, pg_tcp=False, connections=None, config_text=None, seed=SEED,
-                 wait_ready=True):
+                 wait_ready=30):
         """packages: name -> {path: text}, all in one environment. connections: instead of the one named wh. config_text: the whole
-        publisher.config.json instead. *_env: of one service (a value of None takes a variable away)."""
+        publisher.config.json instead. *_env: of one service (a value of None takes a variable away). wait_ready: seconds; 0: not at all."""
         self.dir = short_dir("kt-trio-")
         self.procs, self.ports, self._supervised, self._closing = {}, {}, set(), False
         self._starting, self._stopped = threading.Lock(), threading.Event()
@@ -187,7 +187,7 @@ class Trio:
             self._supervisor = threading.Thread(target=self._supervise, daemon=True)
             self._supervisor.start()
             if wait_ready:
-                self.wait_ready()
+                self.wait_ready(seconds=wait_ready)
         except BaseException:
             self.close()
             raise

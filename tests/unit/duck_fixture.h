@@ -2,17 +2,11 @@
 #pragma once
 #include "common/base/buf.h"
 #include "common/duck/duck_pool.h"
+#include "tests/support/turn.h"
 #include <check.h>
 
 #define PATIENCE 20000 /* ms a test waits for a condition before it fails */
-#define turn_until(claim)                                                                          \
-    do {                                                                                           \
-        struct ms limit = ms_add(loop_now(loop), MS(PATIENCE));                                    \
-        while (!(claim)) {                                                                         \
-            ck_assert_msg(ms_before(loop_now(loop), limit), "never: %s", #claim);                  \
-            (void)loop_turn(loop, MS(20));                                                         \
-        }                                                                                          \
-    } while (0)
+#define turn_until(claim) turn_until_within(loop, PATIENCE, claim)
 
 extern struct loop *loop;
 extern struct duck_pool *pool;

@@ -77,6 +77,19 @@ START_TEST(three_part_name_is_refused_with_the_two_part_one)
 }
 END_TEST
 
+START_TEST(name_in_an_attached_database_or_another_schema_of_duckdb_is_refused)
+{
+    Kiln__Mc__Source *s = one_source("pg.public.t");
+    s->dialect = arena_strdup(&pw.a, "duckdb");
+    assert_refused("name_other_database", "pg.public.t: on DuckDB nothing is built in an attached");
+    s->name_property = arena_strdup(&pw.a, "mart.t");
+    assert_refused("name_other_database", "write name=\"t\"");
+    s->name_property = arena_strdup(&pw.a, "main.t");
+    pw_plan();
+    ck_assert_ptr_null(pw_refused("bad"));
+}
+END_TEST
+
 START_TEST(name_over_63_bytes_is_refused_on_postgres_only)
 {
     char name[80] = {0};
@@ -396,6 +409,7 @@ Suite *plan_refusal_suite(void)
     tcase_add_test(tc, source_that_cannot_be_planned_is_refused_alone);
     tcase_add_test(tc, partition_without_storage_is_refused);
     tcase_add_test(tc, three_part_name_is_refused_with_the_two_part_one);
+    tcase_add_test(tc, name_in_an_attached_database_or_another_schema_of_duckdb_is_refused);
     tcase_add_test(tc, name_over_63_bytes_is_refused_on_postgres_only);
     tcase_add_test(tc, names_that_kiln_keeps_for_itself_are_refused);
     tcase_add_test(tc, target_that_a_model_reads_is_refused);

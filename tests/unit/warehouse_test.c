@@ -61,7 +61,7 @@ START_TEST(quoted_names_parse_back)
 }
 END_TEST
 
-START_TEST(every_type_has_its_dialect_and_postgres_a_driver)
+START_TEST(every_type_has_its_dialect_and_postgres_and_duckdb_a_driver)
 {
     ck_assert_str_eq(wh_dialect("postgres"), "postgres");
     ck_assert_str_eq(wh_dialect("bigquery"), "standardsql");
@@ -69,7 +69,8 @@ START_TEST(every_type_has_its_dialect_and_postgres_a_driver)
     ck_assert_ptr_null(wh_dialect("oracle"));
     ck_assert_ptr_null(wh_dialect(NULL));
     ck_assert(wh_has_driver("postgres"));
-    ck_assert(!wh_has_driver("duckdb"));
+    ck_assert(wh_has_driver("duckdb"));
+    ck_assert(!wh_has_driver("ducklake"));
     ck_assert(!wh_has_driver("oracle"));
 }
 END_TEST
@@ -156,7 +157,7 @@ static Suite *suite(void)
     tcase_add_test(tc, names_are_split_as_their_author_wrote_them);
     tcase_add_test(tc, broken_names_are_refused_with_the_remedy);
     tcase_add_test(tc, quoted_names_parse_back);
-    tcase_add_test(tc, every_type_has_its_dialect_and_postgres_a_driver);
+    tcase_add_test(tc, every_type_has_its_dialect_and_postgres_and_duckdb_a_driver);
     tcase_add_test(tc, opening_what_cannot_be_opened_says_why);
     tcase_add_test(tc, the_digest_is_over_place_and_user_and_never_the_password);
     tcase_add_test(tc, secrets_are_found_wherever_they_are_written);

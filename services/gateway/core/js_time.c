@@ -1,3 +1,4 @@
+#include "common/base/civil.h"
 #include "services/gateway/core/js_text.h"
 
 struct moment {
@@ -105,35 +106,15 @@ static bool read_moment(struct slice text, struct moment *m)
     return rest.len == 0 && m->month >= 1 && m->month <= 12 && m->day >= 1;
 }
 
-/* Days since 1970-01-01 in the proleptic Gregorian calendar, and back. */
-static int64_t days_of(int64_t year, int month, int day)
-{
-    int64_t y = month <= 2 ? year - 1 : year;
-    int64_t era = (y >= 0 ? y : y - 399) / 400;
-    int64_t in_era = y - era * 400;
-    int64_t in_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + in_era * 365 + in_era / 4 - in_era / 100 + in_year - 719468;
-}
-
-static void date_of(int64_t days, struct moment *m)
-{
-    int64_t z = days + 719468;
-    int64_t era = (z >= 0 ? z : z - 146096) / 146097;
-    int64_t in_era = z - era * 146097;
-    int64_t y = (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365;
-    int64_t in_year = in_era - (365 * y + y / 4 - y / 100);
-    int64_t shifted = (5 * in_year + 2) / 153;
-    m->day = (int)(in_year - (153 * shifted + 2) / 5 + 1);
-    m->month = (int)(shifted < 10 ? shifted + 3 : shifted - 9);
-    m->year = y + era * 400 + (m->month <= 2);
-}
-
 /* Sets date and clock from seconds since 1970. */
 static void set_seconds(struct moment *m, int64_t s)
 {
     int64_t days = (s >= 0 ? s : s - 86399) / 86400;
     int in_day = (int)(s - days * 86400);
-    date_of(days, m);
+    struct civil_date d = civil_of_days(days);
+    m->year = d.year;
+    m->month = d.month;
+    m->day = d.day;
     m->hour = in_day / 3600;
     m->minute = in_day / 60 % 60;
     m->second = in_day % 60;
@@ -141,7 +122,7 @@ static void set_seconds(struct moment *m, int64_t s)
 
 static void to_utc(struct moment *m)
 {
-    set_seconds(m, days_of(m->year, m->month, m->day) * 86400 + m->hour * 3600 + m->minute * 60 +
+    set_seconds(m, civil_days(m->year, m->month, m->day) * 86400 + m->hour * 3600 + m->minute * 60 +
                        m->second - m->offset_s);
 }
 

@@ -87,3 +87,10 @@ char *sql_rows_as_json(struct arena *a, struct slice core, int64_t limit)
     return arena_printf(a, "SELECT row_to_json(kiln_row) FROM (\n%.*s\n) AS kiln_row%s",
                         SLICE_FMT(core), limited);
 }
+
+char *sql_limited(struct arena *a, struct slice core, int64_t limit)
+{
+    return limit > 0 ? arena_printf(a, "SELECT * FROM (\n%.*s\n) AS kiln_row LIMIT %lld",
+                                    SLICE_FMT(core), (long long)limit)
+                     : arena_slice(a, core);
+}

@@ -8,3 +8,5 @@
 bool sql_is_select(struct slice text, struct slice *core) MUST_USE;
 /* The same rows, each one JSON object in one column; limit 0: all of them. */
 char *sql_rows_as_json(struct arena *a, struct slice core, int64_t limit) MUST_USE;
+/* The same rows and no more than the limit; 0: all of them. */
+char *sql_limited(struct arena *a, struct slice core, int64_t limit) MUST_USE;

@@ -13,7 +13,8 @@ struct sql_query {
     struct gw_worker *w;
     struct http_req *r;
     const char *environment, *connection; /* live with the request */
-    const char *sql;                      /* wrapped; in the flow's arena */
+    struct slice core;                    /* the statement; in the flow's arena */
+    int64_t limit;
     struct gw_tag_ask tag;
     char correlation[GW_CORRELATION_CAP];
     struct ms since;
@@ -96,7 +97,12 @@ static enum flow_next step_execute(struct flow *f)
     if (f->entered) {
         buf_add_slice(&q->body, SLICE("{\"data\":\"{\\\"rows\\\":["));
         q->sink = (struct wh_sink){.data = q, .on_row = on_row};
-        q->wq = (struct wh_query){.sql = q->sql, .read_only = true, .roll_back = true};
+        bool is_duckdb = q->wh->ops->cls == WH_CLASS_BY_BINDING; /* makes JSON of rows by itself */
+        q->wq = (struct wh_query){.sql = is_duckdb ? sql_limited(&f->arena, q->core, q->limit)
+                                                   : sql_rows_as_json(&f->arena, q->core, q->limit),
+                                  .json_rows = is_duckdb,
+                                  .read_only = true,
+                                  .roll_back = true};
         set_tag(q);
         q->op = (struct wh_op){.wh = q->wh,
                                .arena = &f->arena,
@@ -191,19 +197,18 @@ static int row_limit(const json_t *body, int64_t *out, struct err *e)
     return rc;
 }
 
-static int read_statement(struct http_req *r, struct arena *a, const char **sql,
-                          struct gw_tag_ask *tag, struct err *e)
+static int read_statement(struct http_req *r, struct sql_query *q, struct err *e)
 {
+    struct arena *a = &q->flow.arena;
     const char *text = NULL;
-    int64_t limit = 0;
     struct slice core;
     json_t *body = gw_body_object(r, e);
     if (!body) {
         return e->code;
     }
     int rc = gw_body_str(body, "sqlStatement", &text, e);
-    rc = rc ? rc : row_limit(body, &limit, e);
-    rc = rc ? rc : gw_tag_read(body, a, tag, e);
+    rc = rc ? rc : row_limit(body, &q->limit, e);
+    rc = rc ? rc : gw_tag_read(body, a, &q->tag, e);
     if (rc == 0 && !text) {
         rc = err_set(e, ERR_INVALID, "'sqlStatement' is missing");
     } else if (rc == 0 && strlen(text) > GW_TEXT_MAX) {
@@ -214,7 +219,7 @@ static int read_statement(struct http_req *r, struct arena *a, const char **sql,
             err_set(e, ERR_INVALID, "only one SELECT, WITH, VALUES or TABLE statement is run here");
     }
     if (rc == 0) {
-        *sql = sql_rows_as_json(a, core, limit);
+        q->core = slice_make(arena_dup(a, core.p, core.len), core.len);
     }
     json_decref(body);
     return rc;
@@ -225,7 +230,7 @@ void gw_sql_query_handle(struct gw_worker *w, struct http_req *r, const char *en
 {
     struct sql_query *q = xcalloc(1, sizeof(*q));
     struct err e = {0};
-    int rc = read_statement(r, &q->flow.arena, &q->sql, &q->tag, &e);
+    int rc = read_statement(r, q, &e);
     rc = rc ? rc : gw_slot_take(w, &e);
     if (rc) {
         arena_fini(&q->flow.arena);

@@ -59,6 +59,14 @@ static const char *refusal_of_name(struct plan_making *m, const struct plan_src 
                                    const char **reason)
 {
     const char *table = s->row.name_parts.table;
+    bool is_main = s->name.n == 1 || strcmp(s->row.name_parts.schema, "main") == 0;
+    if (strcmp(s->msg->dialect, "duckdb") == 0 && (s->name.n > 2 || !is_main)) {
+        *reason = "name_other_database";
+        return arena_printf(m->a,
+                            "has the name %s: on DuckDB nothing is built in an attached database "
+                            "or another schema, write name=\"%s\"",
+                            s->msg->name_property, table);
+    }
     if (s->name.n > 2) {
         *reason = "name_other_database";
         return arena_printf(m->a,

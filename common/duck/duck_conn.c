@@ -93,6 +93,17 @@ int duck_exec(struct duck_conn *c, const char *sql, struct err *e)
     return rc;
 }
 
+int duck_show_progress(struct duck_conn *c, struct err *e)
+{
+    int rc = 0;
+    if (!c->has_progress) {
+        rc = duck_exec(c, "SET enable_progress_bar = true; SET enable_progress_bar_print = false",
+                       e);
+        c->has_progress = rc == 0;
+    }
+    return rc;
+}
+
 int duck_exec_count(struct duck_conn *c, const char *sql, uint64_t *rows, struct err *e)
 {
     duckdb_result result;

@@ -170,6 +170,8 @@ static int set_list(struct duck_conn *c, const char *setting, const char *const 
     return exec_buf(c, &sql, e);
 }
 
+#define PROGRESS "'enable_progress_bar', 'enable_progress_bar_print'"
+
 static int lock_down(struct duck_conn *c, const struct duck_settings *s, struct err *e)
 {
     auto_buf struct buf sql = {0};
@@ -183,9 +185,12 @@ static int lock_down(struct duck_conn *c, const struct duck_settings *s, struct 
         duck_quote_text(&sql, s->search_path);
         rc = exec_buf(c, &sql, e);
     }
-    if (rc == 0 && s->budget) {
-        /* For the budget. No caller gets at it: their statements are single SELECTs. */
-        rc = duck_exec(c, "SET allowed_configs = ['memory_limit']", e);
+    if (rc == 0) {
+        /* Set later by us. No caller gets at them: their statements are single SELECTs. */
+        rc = duck_exec(c,
+                       s->budget ? "SET allowed_configs = [" PROGRESS ", 'memory_limit']"
+                                 : "SET allowed_configs = [" PROGRESS "]",
+                       e);
     }
     if (rc == 0 && !s->unlocked) {
         rc = duck_exec(c, "SET enable_external_access = false; SET lock_configuration = true", e);
@@ -193,17 +198,12 @@ static int lock_down(struct duck_conn *c, const struct duck_settings *s, struct 
     return rc;
 }
 
-/* Settings of a connection cannot be given to the instance, nor set once it is locked: so all the
- * connections that it will ever have are made before. */
+/* All the connections that it will ever have. */
 static int make_connections(struct duck_instance *i, struct err *e)
 {
     for (unsigned k = 0; k < i->connections + 1; k++) {
         struct duck_conn *c;
         int rc = duck_conn_new(i, &c, e);
-        if (rc == 0) {
-            rc = duck_exec(
-                c, "SET enable_progress_bar = true; SET enable_progress_bar_print = false", e);
-        }
         list_add_tail(&i->idle, &c->link);
         if (rc < 0) {
             return rc;

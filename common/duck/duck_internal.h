@@ -40,6 +40,7 @@ struct duck_conn {
     struct duck_instance *instance;
     duckdb_connection con;
     struct list link;
+    bool has_progress;
     struct map prepared; /* key -> struct duck_prepared */
     struct list by_use;  /* least lately used first */
 };

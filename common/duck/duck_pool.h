@@ -38,7 +38,7 @@ void duck_job_start(struct duck_pool *p, struct duck_job *job); /* the job's loo
 /* Idempotent, the job's loop. A job that waits ends at once; a running statement is interrupted,
  * and again every 200 ms until it ends. done comes with ERR_CANCELLED, unless the work was over. */
 void duck_job_cancel(struct duck_job *job);
-/* 0..1, or < 0 unknown; never waits. The job's loop. */
+/* 0..1, or < 0 unknown, as without duck_show_progress; never waits. The job's loop. */
 double duck_job_progress(const struct duck_job *job, uint64_t *rows);
 
 /* For work_pool: hands a page to the loop; waits while 4 are unread. A code: stop now (the page is

@@ -200,6 +200,9 @@ static int work_build(struct duck_job *job, struct duck_conn *conn, struct err *
         rc = generation_discard(ref.root, ref.dataset, o->tokens, o->n_tokens, e);
     }
     if (rc >= 0) {
+        rc = duck_show_progress(conn, e);
+    }
+    if (rc == 0) {
         rc = duck_check_select(conn, o->sql, e);
     }
     auto_free char *from = xasprintf("(%s\n)", o->sql);

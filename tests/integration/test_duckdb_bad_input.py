@@ -1,8 +1,11 @@
 """What may go wrong with packages on DuckDB: data files, generations, roots, limits. Each is told in one sentence that names the thing, the
 place and the remedy; nothing is lost, and what was good last is served (issue, "Bad input")."""
+import concurrent.futures
 import contextlib
 import json
 import os
+import pathlib
+import re
 import shutil
 import subprocess
 import time
@@ -224,6 +227,35 @@ def test_a_query_beyond_the_memory_limit_is_told_so_and_nothing_else_suffers(bak
         r = kiln.post_query("run: heavy -> { aggregate: s is l.sum() }", package=package)
         assert r.status_code in (413, 422, 503, 507) and "duckdb_memory" in r.json()["message"], f"{r.status_code} {r.text}"
         serves(kiln, package)
+    finally:
+        del own.env["KILN_DUCKDB_MEMORY"]
+        own.restart()
+        kiln.wait_ready("gateway-1")
+
+
+def test_with_256_mb_small_files_of_many_packages_are_read_at_once_and_memory_stays_bounded(kiln, name):
+    model = 'source: lines is duckdb.sql("SELECT * FROM \'own.ndjson\'") extend { measure: n is count() }\nsource: rows is duckdb.table(\'own.csv\') extend { measure: n is count() }\n'
+    packages = [f"{name}_{i}" for i in range(8)]
+    for i, package in enumerate(packages):
+        publish(kiln, package, {"shop.malloy": model, "own.ndjson": json.dumps({"a": i}) + "\n", "own.csv": f"a\n{i}\n"})
+    own = kiln.procs["gateway-1"]
+    own.env["KILN_DUCKDB_MEMORY"] = "256MB"
+    own.restart()
+    kiln.wait_ready("gateway-1")
+
+    def ask(k):
+        package, source = packages[k % 8], ("lines", "rows")[k // 8 % 2]
+        return kiln.query(f"run: {source} -> {{ select: a }}", package=package).rows == [{"a": k % 8}]
+
+    def resident_mb():
+        return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{own.pid}/status").read_text())[1]) // 1024
+
+    try:
+        before = resident_mb()
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(ask, range(64)))
+        print(f"gateway with 256 MB for DuckDB: {before} MB before, {resident_mb()} MB with 8 packages asked at once")
+        assert resident_mb() < before + 256 + 100
     finally:
         del own.env["KILN_DUCKDB_MEMORY"]
         own.restart()

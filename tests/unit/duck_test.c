@@ -118,6 +118,28 @@ START_TEST(a_job_that_waits_is_cancelled_at_once_and_a_running_one_soon)
 END_TEST
 
 /* An interrupt before the statement has begun is lost: it is sent again. */
+static int work_shown(struct duck_job *job, struct duck_conn *conn, struct err *e)
+{
+    const char *ignored;
+    int rc = duck_show_progress(conn, e);
+    struct told *t = job->data;
+    return rc < 0 ? rc : duck_exec_value(conn, t->sql, &arena, &ignored, e);
+}
+
+START_TEST(a_job_tells_how_far_it_is_when_it_is_asked_to_although_settings_are_locked)
+{
+    struct told t;
+    uint64_t rows;
+    (void)rows_of("CREATE TABLE many AS SELECT i FROM range(1000000) r(i)", DUCK_FORM_TEXT);
+    told_init(&t, "SELECT max(hash(a.i, b.i)) FROM many a, many b");
+    t.job.work_pool = work_shown;
+    told_start(&t);
+    turn_until(duck_job_progress(&t.job, &rows) >= 0);
+    duck_job_cancel(&t.job);
+    ck_assert_int_eq(told_end(&t), ERR_CANCELLED);
+}
+END_TEST
+
 START_TEST(a_cancel_at_any_moment_ends_the_job)
 {
     for (int i = 0; i < 60; i++) {
@@ -547,6 +569,7 @@ static Suite *suite(void)
     tcase_add_test(tc, rows_come_in_order_and_the_end_comes_last);
     tcase_add_test(tc, a_reader_that_stops_ends_a_query_that_would_go_on_for_ever);
     tcase_add_test(tc, a_job_that_waits_is_cancelled_at_once_and_a_running_one_soon);
+    tcase_add_test(tc, a_job_tells_how_far_it_is_when_it_is_asked_to_although_settings_are_locked);
     tcase_add_test(tc, a_cancel_at_any_moment_ends_the_job);
     tcase_add_test(tc, a_job_ends_at_its_deadline);
     tcase_add_test(tc, an_urgent_job_runs_beside_a_full_house);

@@ -97,6 +97,12 @@ static uint64_t small(const struct duck_budget *b)
     return min_u64(SMALL, b->bytes / 2);
 }
 
+/* What its statements need at the least, each of them. */
+static uint64_t needed(const struct duck_budget *b, const struct duck_share *s)
+{
+    return min_u64(small(b) * s->running, b->bytes / 2);
+}
+
 /* A busy instance's part: a quarter, and less while more than four are busy. */
 static uint64_t fair(const struct duck_budget *b)
 {
@@ -229,10 +235,11 @@ void duck_budget_enter(struct duck_job *job)
         b->n_busy++;
         s->is_trimmed = s->is_emptied = false;
     }
-    reach(b, s, fair(b));
-    for (int i = 0; i < TURNS && s->bytes < small(b) && duck_job_stopped(job, &stopped) == 0; i++) {
+    reach(b, s, max_u64(fair(b), needed(b, s)));
+    for (int i = 0; i < TURNS && s->bytes < needed(b, s) && duck_job_stopped(job, &stopped) == 0;
+         i++) {
         wait_turn(b);
-        reach(b, s, fair(b));
+        reach(b, s, max_u64(fair(b), needed(b, s)));
     }
     pthread_mutex_unlock(&b->lock);
 }
@@ -243,8 +250,8 @@ static void leave(struct duck_budget *b, struct duck_share *s)
         list_del(&s->link);
         list_add_tail(&b->idle, &s->link);
         b->n_busy--;
-        pthread_cond_broadcast(&b->left);
     }
+    pthread_cond_broadcast(&b->left);
 }
 
 void duck_budget_leave(struct duck_job *job)

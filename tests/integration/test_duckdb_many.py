@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from servers import build_dir, wait_for
+from servers import is_sanitized, wait_for
 from trio import ENV, Trio
 
 N = 200
@@ -47,7 +47,7 @@ def test_two_hundred_packages_are_served_and_what_is_idle_is_closed(kiln):
             peak = max(peak, instances(kiln, "gateway-1"))
     open_mb = resident_mb(kiln, "gateway-1")
     assert 20 <= peak <= 120, f"{peak} instances are open at once"
-    if build_dir().name != "asan":  # what the sanitizer keeps beside each block is not the gateway's
+    if not is_sanitized():
         assert open_mb - before < 600, f"{before} MB with none, {open_mb} MB with up to {peak} instances"
     wait_for(lambda: instances(kiln, "gateway-1") == 0, 60, "idle instances are closed", every=0.2)
 

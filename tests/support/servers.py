@@ -30,6 +30,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _given_ports = set()
 
 
+def is_sanitized():
+    """The build's memory is a sanitizer's as well: no bound says anything of ours."""
+    return build_dir().name == "asan"
+
+
 def build_dir():
     """The built tree: KILN_BUILD, else build/ of the repository."""
     return pathlib.Path(os.environ.get("KILN_BUILD", ROOT / "build")).resolve()

@@ -143,6 +143,23 @@ START_TEST(small_files_are_read_by_many_instances_within_256_mb)
 }
 END_TEST
 
+START_TEST(two_statements_of_one_instance_have_what_two_need)
+{
+    static struct told endless, asks;
+    open_some(244 * MIB, MOST);
+    for (size_t i = 0; i < n_all; i++) {
+        ck_assert_str_eq(ask(i, "SELECT 1"), "1\n");
+    }
+    begin(&endless, 0, "SELECT count(*) FROM range(1000000000000) t(i) WHERE i % 3 = 1");
+    begin(&asks, 0, LIMIT);
+    uint64_t limit = strtoull(end(&asks), NULL, 10);
+    duck_job_cancel(&endless.job);
+    ck_assert_int_eq(told_end(&endless), ERR_CANCELLED);
+    buf_fini(&endless.rows);
+    ck_assert_uint_ge(limit, 120);
+}
+END_TEST
+
 START_TEST(statements_kept_prepared_do_not_keep_memory_from_others)
 {
     static struct told t;
@@ -276,6 +293,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, limits_of_all_instances_never_add_up_to_more_than_the_processes);
     tcase_add_test(tc, small_files_are_read_by_many_instances_within_256_mb);
+    tcase_add_test(tc, two_statements_of_one_instance_have_what_two_need);
     tcase_add_test(tc, statements_kept_prepared_do_not_keep_memory_from_others);
     tcase_add_test(tc, an_idle_instance_gives_its_memory_and_keeps_its_tables);
     tcase_add_test(tc, an_instance_that_is_asked_again_keeps_what_it_has);

@@ -175,7 +175,7 @@ static void empty_idle(struct duck_budget *b, uint64_t need)
         }
         if (s->conn && !s->is_emptied) {
             s->is_emptied = true;
-            duck_conns_forget(container_of(s, struct duck_instance, share));
+            (void)duck_conns_forget(container_of(s, struct duck_instance, share), NULL);
             lower(b, s, floor_of(b));
         }
     }
@@ -265,18 +265,19 @@ void duck_budget_leave(struct duck_job *job)
 }
 
 /* One small share stays for whoever comes meanwhile. */
-bool duck_job_more_memory(struct duck_job *job)
+bool duck_job_more_memory(struct duck_job *job, struct duck_conn *conn)
 {
     struct duck_share *s = &job->instance->share;
     struct duck_budget *b = s->budget;
     if (!b) {
         return false;
     }
+    size_t n_given_up = duck_conns_forget(job->instance, conn);
     pthread_mutex_lock(&b->lock);
     uint64_t before = s->bytes;
     uint64_t kept = floor_of(b) * (b->n - 1) + (b->n_busy > 1 ? b->n_busy - 1 : 1) * small(b);
     reach(b, s, b->bytes > kept ? b->bytes - kept : 0);
-    bool is_more = s->bytes > before + before / 4;
+    bool is_more = n_given_up > 0 || s->bytes > before + before / 4;
     pthread_mutex_unlock(&b->lock);
     return is_more;
 }

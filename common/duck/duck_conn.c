@@ -25,28 +25,32 @@ static void prepared_free(struct duck_prepared *p)
     free(p);
 }
 
-static void forget_all(struct duck_conn *c)
+static size_t forget_all(struct duck_conn *c)
 {
     struct list *it;
-    while ((it = list_take_head(&c->by_use))) {
+    size_t n = 0;
+    for (; (it = list_take_head(&c->by_use)); n++) {
         struct duck_prepared *p = list_entry(it, struct duck_prepared, link);
         map_del(&c->prepared, slice_of(p->key));
         prepared_free(p);
     }
+    return n;
 }
 
-void duck_conns_forget(struct duck_instance *i)
+size_t duck_conns_forget(struct duck_instance *i, struct duck_conn *own)
 {
+    size_t n = own ? forget_all(own) : 0;
     pthread_mutex_lock(&i->lock);
     list_for_each (it, &i->idle) {
-        forget_all(list_entry(it, struct duck_conn, link));
+        n += forget_all(list_entry(it, struct duck_conn, link));
     }
     pthread_mutex_unlock(&i->lock);
+    return n;
 }
 
 void duck_conn_free(struct duck_conn *c)
 {
-    forget_all(c);
+    (void)forget_all(c);
     map_fini(&c->prepared);
     if (c->con) {
         duckdb_disconnect(&c->con);

@@ -64,9 +64,9 @@ int duck_guard(struct duck_conn *c, const char *sql, struct err *e) MUST_USE;
 int duck_prepare(struct duck_conn *c, const struct duck_query_ask *ask, struct duck_prepared **out,
                  struct err *e) MUST_USE;
 void duck_unprepare(struct duck_prepared *p);
-/* Gives up what idle connections keep prepared: a statement over CSV files holds a buffer of 32 MiB
- * for each. */
-void duck_conns_forget(struct duck_instance *i);
+/* Gives up what idle connections and one's own (or NULL) keep prepared: a statement over CSV files
+ * holds a buffer of 32 MiB for each. How many it were. */
+size_t duck_conns_forget(struct duck_instance *i, struct duck_conn *own);
 
 /* A share for an instance that is about to open, which counts as busy until it is joined: then the
  * connection is lent to move its limit by. ERR_QUERY_MEMORY: nothing is left. */

@@ -46,6 +46,6 @@ double duck_job_progress(const struct duck_job *job, uint64_t *rows);
 int duck_job_push(struct duck_job *job, struct duck_page *page, struct err *e) MUST_USE;
 /* For work_pool between its statements: 0, or the code it is to end with. */
 int duck_job_stopped(struct duck_job *job, struct err *e) MUST_USE;
-/* For work_pool after ERR_QUERY_MEMORY: all the process has that others do not need. False: it has
- * had that; true: the statement can be tried again. */
-bool duck_job_more_memory(struct duck_job *job) MUST_USE;
+/* For work_pool after ERR_QUERY_MEMORY: all the process has that others do not need, and what is
+ * kept prepared is given up. False: it has had that; true: the statement can be tried again. */
+bool duck_job_more_memory(struct duck_job *job, struct duck_conn *conn) MUST_USE;

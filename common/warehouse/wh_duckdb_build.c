@@ -113,7 +113,7 @@ static int copy_once(struct duck_op *o, struct duck_conn *conn, const char *from
                      const struct shape *s, struct err *e)
 {
     int rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
-    if (rc == ERR_QUERY_MEMORY && duck_job_more_memory(&o->job)) {
+    if (rc == ERR_QUERY_MEMORY && duck_job_more_memory(&o->job, conn)) {
         rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
     }
     return rc;

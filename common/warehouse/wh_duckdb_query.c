@@ -141,7 +141,7 @@ static int work_query(struct duck_job *job, struct duck_conn *conn, struct err *
     struct duck_op *o = duck_op_of(job);
     bool sent = false;
     int rc = run_query(o, conn, &sent, e);
-    if (rc == ERR_QUERY_MEMORY && !sent && duck_job_more_memory(job)) {
+    if (rc == ERR_QUERY_MEMORY && !sent && duck_job_more_memory(job, conn)) {
         duck_bound_unref(o->read_under);
         o->read_under = NULL;
         rc = run_query(o, conn, &sent, e);

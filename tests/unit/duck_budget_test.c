@@ -214,7 +214,7 @@ END_TEST
 static int work_hungry(struct duck_job *job, struct duck_conn *conn, struct err *e)
 {
     struct told *t = job->data;
-    t->stop_after = duck_job_more_memory(job);
+    t->stop_after = duck_job_more_memory(job, conn);
     const char *limit;
     int rc = duck_exec_value(conn, LIMIT, &arena, &limit, e);
     t->n_rows = rc == 0 ? strtoull(limit, NULL, 10) : 0;

@@ -11,7 +11,7 @@ struct sandboxes {
     struct uuid installation;
     uint64_t memory_bytes, resident_bytes, spill_bytes;
     unsigned threads;
-    struct ms idle;
+    struct ms idle, server_timeout;
     struct duck_pool *pool;
     struct list unused; /* of struct sandbox: longest unused first */
     struct map boxes;   /* "<digest>/<version>" -> struct sandbox */

@@ -102,10 +102,20 @@ static const char *last_of(const char *text, const char *part)
 
 static int server_code(const char *text)
 {
-    return has(text, "does not exist")                                         ? ERR_WH_MISSING
-           : has(text, "permission denied")                                    ? ERR_WH_DENIED
-           : has(text, "terminating connection") || has(text, "shutting down") ? ERR_WH_LOST
-                                                                               : ERR_WH_SQL;
+    static const struct {
+        const char *part;
+        int code;
+    } parts[] = {
+        {"does not exist", ERR_WH_MISSING},     {"permission denied", ERR_WH_DENIED},
+        {"canceling statement", ERR_CANCELLED}, {"terminating connection", ERR_WH_LOST},
+        {"shutting down", ERR_WH_LOST},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (has(text, parts[i].part)) {
+            return parts[i].code;
+        }
+    }
+    return ERR_WH_SQL;
 }
 
 /* What the server said, without the statement or the address before it; NULL: it is not of one. */

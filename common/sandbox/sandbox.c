@@ -64,6 +64,7 @@ int sandboxes_new(struct loop *l, const struct sandbox_conf *c, struct sandboxes
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     s->threads = c->threads ? c->threads : cores > 0 ? (unsigned)cores : 1;
     s->idle = c->idle.v ? c->idle : MS(IDLE_MS);
+    s->server_timeout = c->server_timeout;
     map_init(&s->boxes);
     list_init(&s->unused);
     int rc = start_dir(s, e);

@@ -16,6 +16,8 @@ struct sandbox_conf {
     uint64_t spill_bytes;        /* an instance's temporary files */
     unsigned threads;            /* statements at once, and DuckDB's own; 0: the number of cores */
     struct ms idle;              /* closed after this without use; 0: 5 min */
+    struct ms server_timeout;    /* of a statement that an attached server works on, which DuckDB
+                                    waits for and cannot interrupt; 0: none */
 };
 struct sandboxes;
 /* Blocking, at the start of the process, before any thread: the working directory changes.

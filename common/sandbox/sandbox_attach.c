@@ -112,11 +112,21 @@ static char *secret_of(struct arena *a, const struct wh_attached *at)
     return arena_strdup(a, buf_str(&sql));
 }
 
-static char *attach_of(struct arena *a, const struct wh_attached *at)
+/* DuckDB waits for a server that computes, whoever interrupts it; its own setting of a limit does
+ * not hold for all of its sessions. */
+static const char *options_of(struct arena *a, const struct wh_attached *at, struct ms limit)
+{
+    return limit.v > 0 && !strstr(at->options, " options=")
+               ? arena_printf(a, "%s options='-c statement_timeout=%lld'", at->options,
+                              (long long)limit.v)
+               : at->options;
+}
+
+static char *attach_of(struct arena *a, const struct wh_attached *at, struct ms limit)
 {
     auto_buf struct buf sql = {0};
     buf_add_str(&sql, "ATTACH ");
-    duck_quote_text(&sql, at->file ? at->file : at->options);
+    duck_quote_text(&sql, at->file ? at->file : options_of(a, at, limit));
     buf_add_str(&sql, " AS ");
     duck_quote_name(&sql, at->name);
     buf_add_str(&sql, at->file ? " (TYPE duckdb" : " (TYPE postgres");
@@ -130,14 +140,15 @@ static char *attach_of(struct arena *a, const struct wh_attached *at)
     return arena_strdup(a, buf_str(&sql));
 }
 
-const char *const *sandbox_attach_statements(struct arena *a, const struct wh_attached *at)
+const char *const *sandbox_attach_statements(struct arena *a, const struct wh_attached *at,
+                                             struct ms server_limit)
 {
     const char **list = arena_zalloc(a, 3 * sizeof(*list));
     size_t n = 0;
     if (!at->file) {
         list[n++] = secret_of(a, at);
     }
-    list[n] = attach_of(a, at);
+    list[n] = attach_of(a, at, server_limit);
     return list;
 }
 

@@ -17,8 +17,9 @@ void sandbox_release(struct sandbox_hold *h);
 /* Is there another file now, or was it changed? */
 bool sandbox_hold_is_old(const struct sandbox_hold *h, const char *file);
 
-/* Statements that attach it, NULL-terminated, in the arena; they hold its password. */
-const char *const *sandbox_attach_statements(struct arena *a,
-                                             const struct wh_attached *at) MUST_USE;
+/* Statements that attach it, NULL-terminated, in the arena; they hold its password. A server ends a
+ * statement after the limit (0: never), unless the connection says other options. */
+const char *const *sandbox_attach_statements(struct arena *a, const struct wh_attached *at,
+                                             struct ms server_limit) MUST_USE;
 /* What no statement may call beside attached databases. */
 const char *const *sandbox_forbidden(void);

@@ -11,7 +11,7 @@ struct sandboxes {
     struct uuid installation;
     uint64_t resident_bytes, spill_bytes;
     unsigned threads;
-    struct ms idle;
+    struct ms idle, server_timeout;
     struct duck_pool *pool;
     struct duck_budget *memory;
     struct list unused; /* of struct sandbox: longest unused first */

@@ -32,7 +32,7 @@ static size_t hold_files(struct sandbox *b, struct duck_attach *list, size_t *wh
             continue;
         }
         which[n] = i;
-        list[n++].setup = sandbox_attach_statements(&b->arena, at);
+        list[n++].setup = sandbox_attach_statements(&b->arena, at, b->set->server_timeout);
     }
     return n;
 }

@@ -73,7 +73,8 @@ int builder_duck_start(struct builder *b, struct err *e)
                                    .dir = dir,
                                    .generation_root = s->generation_root,
                                    .memory_bytes = (uint64_t)s->duckdb_memory,
-                                   .idle = MS(s->duckdb_idle_ms)};
+                                   .idle = MS(s->duckdb_idle_ms),
+                                   .server_timeout = MS(s->statement_timeout_ms)};
     return sandboxes_new(b->loop, &c, &b->sandboxes, e);
 }
 

@@ -17,7 +17,8 @@ int gw_duck_start(struct service *s, struct err *e)
                                    .generation_root = set->generation_root,
                                    .resident_bytes = RESIDENT_BYTES,
                                    .memory_bytes = (uint64_t)set->duckdb_memory,
-                                   .idle = MS(set->duckdb_idle_ms)};
+                                   .idle = MS(set->duckdb_idle_ms),
+                                   .server_timeout = MS(set->query_timeout_ms)};
     return sandboxes_new(g->loop, &c, &g->sandboxes, e);
 }
 

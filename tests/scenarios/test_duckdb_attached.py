@@ -77,7 +77,7 @@ class Lake:
 
 @pytest.fixture(scope="module")
 def kiln():
-    with Trio(gateways=2, sweep_every="1s", sweep_age="1s", gateway_env={"KILN_COMPILER_CHILDREN": "1"}) as trio:
+    with Trio(gateways=2, sweep_every="1s", sweep_age="1s", gateway_env={"KILN_COMPILER_CHILDREN": "1", "PUBLISHER_QUERY_TIMEOUT_MS": "8s"}) as trio:
         yield trio
 
 
@@ -295,6 +295,16 @@ def test_what_is_baked_does_not_wait_for_a_server_that_says_nothing(kiln, name, 
             lake.answers("baked")
             slowest = max(slowest, time.monotonic() - began)
         assert slowest < 2, slowest
+
+
+def test_a_statement_that_the_server_works_on_for_too_long_ends_there_and_here(served, pg):
+    pg.rows("CREATE VIEW slow AS SELECT 1 AS a, pg_sleep(60)::text AS b")
+    began = time.monotonic()
+    r = served.sql("select * from pg.public.slow")
+    assert r.status_code == 504 and time.monotonic() - began < 12, (r.status_code, r.text)
+    busy = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%slow%' AND pid <> pg_backend_pid()"
+    wait_for(lambda: pg.value(busy) == 0, 5, "the server has stopped, too")
+    assert served.post().status_code == 200
 
 
 def test_a_wrong_password_is_told_without_it(served):

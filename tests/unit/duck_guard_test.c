@@ -153,6 +153,9 @@ START_TEST(what_a_server_says_is_told_without_statement_and_address)
          "connection 'duckdb': PostgreSQL: terminating connection due to administrator command"},
         {"Failed to fetch data: server closed the connection unexpectedly", ERR_WH_LOST,
          "connection 'duckdb': PostgreSQL: server closed the connection unexpectedly"},
+        {"Failed to fetch header for COPY: ERROR:  canceling statement due to statement timeout",
+         ERR_CANCELLED,
+         "connection 'duckdb': PostgreSQL: canceling statement due to statement timeout"},
         {"Failed to execute query \"x\": ERROR:  division by zero", ERR_WH_SQL,
          "connection 'duckdb': PostgreSQL: division by zero"},
     };

@@ -100,9 +100,16 @@ void unit_restore(struct turn *t, struct unit *u)
 }
 
 /* ---- what must not be dropped ---- */
+/* In place a name is one table, whoever's; by binding packages on one connection have a result each
+ * under the same name. */
+static uint64_t name_key(const struct core_target *t)
+{
+    return t->in_place ? t->place_id : t->target_id | UINT64_C(1) << 63;
+}
+
 static void name_place(struct map *named, const struct core_target *t)
 {
-    map_put_u64(named, t->place_id, named);
+    map_put_u64(named, name_key(t), named);
 }
 
 static void name_run(struct map *named, const struct run *r)
@@ -185,7 +192,7 @@ static size_t drop_held(struct turn *t, const struct run *r, uint64_t wait_epoch
         const struct core_target *at = &r->held[i].target;
         const struct target *target = target_by_id(t->c, at->target_id);
         struct generation *g = target ? target_current(target) : NULL;
-        if (g && !map_put_u64(&named, at->place_id, &named)) {
+        if (g && !map_put_u64(&named, name_key(at), &named)) {
             jobs[n++] = drop_make(t, r->unit->row.id, at, g, wait_epoch);
         }
     }

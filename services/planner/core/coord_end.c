@@ -39,8 +39,12 @@ static void draft_source(struct draft *d, const struct plan_item *it, size_t at,
                  });
 }
 
+/* By binding the name of each result is its package's alone. */
 static bool place_holds_other(const struct target *own)
 {
+    if (!own->place->in_place) {
+        return false;
+    }
     list_for_each (it, &own->place->targets) {
         const struct target *x = list_entry(it, struct target, link);
         if (x != own && target_current(x)) {

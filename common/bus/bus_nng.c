@@ -473,3 +473,8 @@ void *bus_nng_new(struct loop *l, struct bus *b, const struct bus_transport_ops 
     *ops = &nng_ops;
     return tp;
 }
+
+void bus_nng_end(void)
+{
+    nng_fini();
+}

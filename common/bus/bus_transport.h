@@ -61,4 +61,7 @@ struct bus *bus_make(const struct bus_clock_ops *clock_ops, void *clock,
 void bus_set_transport(struct bus *b, const struct bus_transport_ops *ops, void *tp);
 /* Frees at once and calls nobody back: the end of a process in a simulation. */
 void bus_discard(struct bus *b);
+/* Ends the library's own threads, which free what was closed some time after it. At the end of a
+ * process that looks for leaks; no bus is left. */
+void bus_nng_end(void);
 void *bus_nng_new(struct loop *l, struct bus *b, const struct bus_transport_ops **ops);

@@ -1,4 +1,5 @@
 /* One suite for both transports of the bus: nng over unix sockets, and the simulated network. */
+#include "common/bus/bus_transport.h"
 #include "common/log/log.h"
 #include "tests/conformance/bus_conformance_suites.h"
 #include "tests/support/suite.h"
@@ -11,5 +12,7 @@ int main(void)
     suite_add_tcase(s, bus_conformance_end_tests());
     suite_add_tcase(s, bus_conformance_load_tests());
     suite_add_tcase(s, bus_conformance_address_tests());
-    return suite_run(s);
+    int rc = suite_run(s);
+    bus_nng_end();
+    return rc;
 }

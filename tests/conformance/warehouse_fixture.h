@@ -4,17 +4,11 @@
 #include "common/warehouse/warehouse.h"
 #include "common/warehouse/wh_sim.h"
 #include "tests/support/pg_server.h"
+#include "tests/support/turn.h"
 #include <check.h>
 
 #define PATIENCE 30000 /* ms a test waits for a condition before it fails */
-#define turn_until(claim)                                                                          \
-    do {                                                                                           \
-        struct ms limit = ms_add(loop_now(loop), MS(PATIENCE));                                    \
-        while (!(claim)) {                                                                         \
-            ck_assert_msg(ms_before(loop_now(loop), limit), "never: %s", #claim);                  \
-            (void)loop_turn(loop, MS(20));                                                         \
-        }                                                                                          \
-    } while (0)
+#define turn_until(claim) turn_until_within(loop, PATIENCE, claim)
 
 enum engine { ENGINE_POSTGRES, ENGINE_SIM, ENGINE_N };
 extern enum engine engine;

@@ -2,17 +2,11 @@
 #pragma once
 #include "common/base/buf.h"
 #include "common/compiler/compiler.h"
+#include "tests/support/turn.h"
 #include <check.h>
 
 #define PATIENCE 20000 /* ms a test waits for a condition before it fails */
-#define turn_until(l, claim)                                                                       \
-    do {                                                                                           \
-        struct ms limit = ms_add(loop_now(l), MS(PATIENCE));                                       \
-        while (!(claim)) {                                                                         \
-            ck_assert_msg(ms_before(loop_now(l), limit), "never: " #claim);                        \
-            (void)loop_turn(l, MS(50));                                                            \
-        }                                                                                          \
-    } while (0)
+#define turn_until(l, claim) turn_until_within(l, PATIENCE, claim)
 
 struct pool_fixture {
     struct loop *loop;

@@ -3,20 +3,14 @@
 #include "common/compiler/compiler.h"
 #include "proto/compiler.pb-c.h"
 #include "tests/support/suite.h"
+#include "tests/support/turn.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define PATIENCE 60000 /* ms a test waits for a condition before it fails */
-#define turn_until(l, claim)                                                                       \
-    do {                                                                                           \
-        struct ms limit = ms_add(loop_now(l), MS(PATIENCE));                                       \
-        while (!(claim)) {                                                                         \
-            ck_assert_msg(ms_before(loop_now(l), limit), "never: " #claim);                        \
-            (void)loop_turn(l, MS(50));                                                            \
-        }                                                                                          \
-    } while (0)
+#define turn_until(l, claim) turn_until_within(l, PATIENCE, claim)
 
 static struct loop *loop;
 static struct compiler_pool *pool;

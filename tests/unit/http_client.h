@@ -3,6 +3,7 @@
 #pragma once
 #include "common/base/buf.h"
 #include "common/http/http.h"
+#include "tests/support/turn.h"
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
@@ -12,14 +13,7 @@
 #include <unistd.h>
 
 #define PATIENCE 5000 /* ms a test waits for a condition before it fails */
-#define turn_until(l, claim)                                                                       \
-    do {                                                                                           \
-        struct ms limit_ = ms_add(loop_now(l), MS(PATIENCE));                                      \
-        while (!(claim)) {                                                                         \
-            ck_assert_msg(ms_before(loop_now(l), limit_), "never: " #claim);                       \
-            (void)loop_turn(l, MS(10));                                                            \
-        }                                                                                          \
-    } while (0)
+#define turn_until(l, claim) turn_until_within(l, PATIENCE, claim)
 
 struct client {
     int fd;

@@ -1,6 +1,7 @@
 #include "common/log/log.h"
 #include "common/loop/loop.h"
 #include "tests/support/suite.h"
+#include "tests/support/turn.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -8,14 +9,7 @@
 #include <unistd.h>
 
 #define PATIENCE 5000 /* ms a test waits for a condition before it fails */
-#define turn_until(l, claim)                                                                       \
-    do {                                                                                           \
-        struct ms limit = ms_add(loop_now(l), MS(PATIENCE));                                       \
-        while (!(claim)) {                                                                         \
-            ck_assert_msg(ms_before(loop_now(l), limit), "never: " #claim);                        \
-            (void)loop_turn(l, MS(50));                                                            \
-        }                                                                                          \
-    } while (0)
+#define turn_until(l, claim) turn_until_within(l, PATIENCE, claim)
 
 struct seen {
     struct loop *loop;

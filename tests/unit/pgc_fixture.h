@@ -2,17 +2,11 @@
 #pragma once
 #include "common/pgc/pgc.h"
 #include "tests/support/pg_server.h"
+#include "tests/support/turn.h"
 #include <check.h>
 
 #define PATIENCE 20000 /* ms a test waits for a condition before it fails */
-#define turn_until(l, claim)                                                                       \
-    do {                                                                                           \
-        struct ms limit = ms_add(loop_now(l), MS(PATIENCE));                                       \
-        while (!(claim)) {                                                                         \
-            ck_assert_msg(ms_before(loop_now(l), limit), "never: " #claim);                        \
-            (void)loop_turn(l, MS(50));                                                            \
-        }                                                                                          \
-    } while (0)
+#define turn_until(l, claim) turn_until_within(l, PATIENCE, claim)
 
 extern struct pg_server server; /* of the program */
 extern struct loop *loop;       /* of the test */

@@ -227,10 +227,10 @@ const char *log_id(const uint8_t id[16])
     enum { BUFFERS = 8, LEN = 33 };
     static _Thread_local char buffers[BUFFERS][LEN];
     static _Thread_local unsigned turn;
-    char *out = buffers[turn++ % BUFFERS];
     if (id16_is_zero(id)) {
         return "-";
     }
+    char *out = buffers[turn++ % BUFFERS];
     hex_encode(id, 16, out);
     return out;
 }

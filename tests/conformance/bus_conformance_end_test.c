@@ -25,11 +25,8 @@ END_TEST
 START_TEST(a_call_that_is_held_too_long_ends_and_may_still_be_answered)
 {
     struct pair p;
-    pair_init(&p, _i, NULL, NULL);
-    p.server.holds = true;
     struct ask a;
-    ask_start(&a, p.builder, "r1", 400);
-    until(&p.rig, p.server.n_held == 1);
+    pair_with_held_call(&p, &a, _i, 400);
     until(&p.rig, a.n_done == 1);
     ck_assert_int_eq(a.call.rc, ERR_BUS_TIMEOUT);
 
@@ -66,11 +63,8 @@ END_TEST
 START_TEST(a_cancelled_call_ends_later_with_cancelled)
 {
     struct pair p;
-    pair_init(&p, _i, NULL, NULL);
-    p.server.holds = true;
     struct ask a;
-    ask_start(&a, p.builder, "r1", 5000);
-    until(&p.rig, p.server.n_held == 1);
+    pair_with_held_call(&p, &a, _i, 5000);
 
     bus_call_cancel(&a.call);
     bus_call_cancel(&a.call);
@@ -116,11 +110,8 @@ END_TEST
 START_TEST(a_server_may_close_with_calls_held)
 {
     struct pair p;
-    pair_init(&p, _i, NULL, NULL);
-    p.server.holds = true;
     struct ask a;
-    ask_start(&a, p.builder, "r1", 600);
-    until(&p.rig, p.server.n_held == 1);
+    pair_with_held_call(&p, &a, _i, 600);
 
     bool is_closed = false;
     bus_close(p.planner, on_closed, &is_closed);
@@ -137,11 +128,8 @@ END_TEST
 START_TEST(a_call_survives_a_restart_of_its_server)
 {
     struct pair p;
-    pair_init(&p, _i, NULL, NULL);
-    p.server.holds = true;
     struct ask a;
-    ask_start(&a, p.builder, "r1", 10000);
-    until(&p.rig, p.server.n_held == 1);
+    pair_with_held_call(&p, &a, _i, 10000);
 
     rig_close(&p.rig, p.planner);
     struct server reborn = {0};

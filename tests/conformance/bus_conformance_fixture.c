@@ -195,3 +195,11 @@ void pair_init(struct pair *p, int which, const char *server_key, const char *ca
     const char *urls[] = {p->rig.url[0]};
     dial(p->builder, urls, 1);
 }
+
+void pair_with_held_call(struct pair *p, struct ask *a, int which, int64_t timeout_ms)
+{
+    pair_init(p, which, NULL, NULL);
+    p->server.holds = true;
+    ask_start(a, p->builder, "r1", timeout_ms);
+    until(&p->rig, p->server.n_held == 1);
+}

@@ -76,3 +76,5 @@ struct pair {
     struct bus *planner, *builder;
 };
 void pair_init(struct pair *p, int which, const char *server_key, const char *caller_key);
+/* Without keys, and with a call that has arrived and is not answered. */
+void pair_with_held_call(struct pair *p, struct ask *a, int which, int64_t timeout_ms);

@@ -16,8 +16,14 @@ static const char fields[] =
     "\"fields\":[{\"name\":\"x\",\"type\":{\"kind\":\"string_type\"}},"
     "{\"name\":\"y\",\"type\":{\"kind\":\"number_type\"}}]}}}]";
 
-/* jansson refuses what JSON allows and PostgreSQL never writes: bad UTF-8, lone surrogates, NUL,
- * huge numbers. Only rows that it reads are held to the promise. */
+static bool has_nul(struct slice row)
+{
+    return row.len > 0 && memchr(row.p, '\0', row.len);
+}
+
+/* jansson refuses what JSON allows and PostgreSQL never writes: bad UTF-8, lone surrogates, \u0000,
+ * huge numbers. Only rows that it reads are held to the promise; but it reads over a NUL byte
+ * behind a number, which is no JSON. */
 static bool is_plain(const char *text, size_t len)
 {
     json_error_t e;
@@ -49,7 +55,8 @@ static void write_row(const struct result_schema *s, enum result_form form, stru
     bool taken = result_row(&w, row, &e) == 0;
     result_end(&w, SLICE_NONE);
     result_writer_fini(&w);
-    if (is_plain(row.p, row.len)) {
+    must(!taken || !has_nul(row));
+    if (is_plain(row.p, row.len) && !has_nul(row)) {
         must(taken || row.len == 0 || row.p[0] != '{' || row.len > 256);
         if (taken) {
             check(out.p, out.len);

@@ -195,6 +195,14 @@ void start(struct job *j, struct world *w)
     flow_start(&j->flow, &job_type, &w->env, NULL);
 }
 
+void begin(struct job *j, struct world *w)
+{
+    world_init(w);
+    *j = (struct job){0};
+    start(j, w);
+    turn(w);
+}
+
 void job_fini(struct job *j)
 {
     free(j->note_at_end);

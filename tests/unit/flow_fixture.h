@@ -39,5 +39,6 @@ struct job {
 };
 extern const struct flow_type job_type;
 void start(struct job *j, struct world *w);
-void on_job_end(struct flow *f); /* of a struct job: what `start` sets */
+void begin(struct job *j, struct world *w); /* a world of its own, and its first turn */
+void on_job_end(struct flow *f);            /* of a struct job: what `start` sets */
 void job_fini(struct job *j);

@@ -29,10 +29,8 @@ END_TEST
 START_TEST(error_of_a_wait_is_seen_with_its_sentence_and_stays_the_first_cause)
 {
     struct world w;
-    world_init(&w);
-    struct job j = {0};
-    start(&j, &w);
-    turn(&w);
+    struct job j;
+    begin(&j, &w);
 
     struct err e;
     (void)err_set(&e, ERR_STORE, "store is away");

@@ -5,10 +5,8 @@
 START_TEST(deadline_without_a_cancel_function_ends_the_wait_with_a_timeout)
 {
     struct world w;
-    world_init(&w);
-    struct job j = {0};
-    start(&j, &w);
-    turn(&w);
+    struct job j;
+    begin(&j, &w);
 
     pass(&w, 99);
     ck_assert(!j.flow.timed_out);
@@ -94,10 +92,8 @@ END_TEST
 START_TEST(cancel_of_a_wait_without_operation_comes_on_the_next_turn)
 {
     struct world w;
-    world_init(&w);
-    struct job j = {0};
-    start(&j, &w);
-    turn(&w);
+    struct job j;
+    begin(&j, &w);
 
     flow_cancel(&j.flow);
     ck_assert_int_eq(j.seen_rc[ASK], 0);
@@ -113,10 +109,8 @@ END_TEST
 START_TEST(completion_that_beats_a_pending_cancel_wins_and_nothing_is_run_twice)
 {
     struct world w;
-    world_init(&w);
-    struct job j = {0};
-    start(&j, &w);
-    turn(&w);
+    struct job j;
+    begin(&j, &w);
 
     flow_cancel(&j.flow);
     flow_resume(&j.flow, 0, NULL); /* to WORK, the kick is still queued */

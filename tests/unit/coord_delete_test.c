@@ -305,6 +305,59 @@ START_TEST(sweep_is_a_job_like_any_other)
 }
 END_TEST
 
+/* Two packages whose DuckDB results bear one name, published by binding. */
+static const char *bake_by_binding(uint64_t unit, const char *build)
+{
+    const char *run = fx_create(&f, unit);
+    struct fx_plan p;
+    fx_plan_init(&p);
+    fx_plan_add(&p, PLAN_BUILD, "a", "a", build)->target.in_place = false;
+    fx_planned(&f, run, &p);
+    struct coord_lease l = fx_pull_one(&f, "b1");
+    ck_assert_int_eq(fx_finish(&f, l.token, OUTCOME_OK, 0, NULL), 0);
+    ck_assert_int_eq(fx_run_state(&f, run), RUN_READY);
+    return run;
+}
+
+START_TEST(result_by_binding_is_dropped_though_another_package_has_one_of_that_name)
+{
+    fx_init(&f, _i);
+    uint64_t one = fx_unit(&f, "p1"), two = fx_unit(&f, "p2"), job = 0;
+    const char *run = bake_by_binding(one, "ba");
+    bake_by_binding(two, "bb");
+    char generation[27];
+    memcpy(generation, fx_bound(&f, one, "a")->generation.id, 27);
+    ck_assert_uint_eq(delete_run(run, true, &job), 1);
+    ck_assert_int_eq(fx_generation_state(&f, generation), GENERATION_DROPPING);
+    ck_assert_int_eq(fx_generation_state(&f, fx_bound(&f, two, "a")->generation.id),
+                     GENERATION_BOUND);
+    fx_fini(&f);
+}
+END_TEST
+
+START_TEST(result_by_binding_that_is_gone_was_not_taken_over_by_another_package)
+{
+    fx_init(&f, _i);
+    uint64_t one = fx_unit(&f, "p1"), two = fx_unit(&f, "p2");
+    bake_by_binding(one, "ba");
+    bake_by_binding(two, "bb");
+    const char *run = fx_create(&f, one);
+    struct fx_plan p;
+    fx_plan_init(&p);
+    fx_plan_carry(&f, &p, "a", "a", "ba");
+    p.t[0].target.in_place = false;
+    fx_plan_add(&p, PLAN_BUILD, "b", "b", "bc")->target.in_place = false;
+    fx_planned(&f, run, &p);
+    coord_broken(f.c, f.now, one, p.t[0].generation.id, "table_missing", &f.o);
+    fx_commit(&f);
+    struct coord_lease l = fx_pull_one(&f, "b1");
+    ck_assert_int_eq(fx_finish(&f, l.token, OUTCOME_OK, 0, NULL), 0);
+    ck_assert_str_eq(fx_unbaked(&f, one, "a"), "table_missing");
+    ck_assert_ptr_nonnull(fx_bound(&f, two, "a"));
+    fx_fini(&f);
+}
+END_TEST
+
 TCase *coord_delete_tests(void)
 {
     TCase *tc = tcase_create("delete");
@@ -321,5 +374,9 @@ TCase *coord_delete_tests(void)
     tcase_add_loop_test(tc, runs_of_an_older_load_give_back_only_what_is_still_bound, 0, 2);
     tcase_add_loop_test(tc, deleting_a_unit_gives_its_waiting_drops_up, 0, 2);
     tcase_add_loop_test(tc, sweep_is_a_job_like_any_other, 0, 2);
+    tcase_add_loop_test(
+        tc, result_by_binding_is_dropped_though_another_package_has_one_of_that_name, 0, 2);
+    tcase_add_loop_test(tc, result_by_binding_that_is_gone_was_not_taken_over_by_another_package, 0,
+                        2);
     return tc;
 }

@@ -20,7 +20,8 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 
 from flights import FLIGHTS  # noqa: E402
 from servers import PG_BIN, PgServer, Proc, binary, build_dir, descendants, free_port, short_dir, wait_for  # noqa: E402,F401
-from trio import ENDS, WEBHOOK_SECRET, Trio, sign_standard  # noqa: E402,F401
+from trio import ENDS, Trio  # noqa: E402,F401
+from webhooks import WEBHOOK_SECRET, sign_standard  # noqa: E402,F401
 
 QUICK = bool(os.environ.get("KILN_BENCH_QUICK"))
 DATA = pathlib.Path(os.environ.get("KILN_DEMO_DATA", ROOT / "build/tools/data"))

@@ -1,6 +1,7 @@
 /* What a swap on PostgreSQL takes over from the old table, and what it refuses by name
  * (decisions 7.4). */
 #include "tests/conformance/warehouse_fixture.h"
+#include "tests/conformance/warehouse_suites.h"
 
 #define ROWS(n) "SELECT g AS n, 'x' || g AS t FROM generate_series(1, " #n ") g"
 

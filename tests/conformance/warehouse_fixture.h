@@ -82,7 +82,3 @@ extern uint64_t duck_epoch;
 extern uint64_t duck_resident; /* small results are read into memory when they are bound */
 int duck_bind(struct run *r, uint64_t epoch);  /* duck_bindings, under an epoch */
 int duck_run(const char *text, struct err *e); /* from outside, on the instance itself */
-
-void add_by_binding_tests(TCase *tc); /* warehouse_duckdb_test.c */
-void add_postgres_tests(Suite *s);    /* warehouse_postgres_test.c */
-void add_carry_tests(Suite *s);       /* warehouse_carry_test.c */

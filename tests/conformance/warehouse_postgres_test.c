@@ -1,6 +1,7 @@
 /* What only a real PostgreSQL shows: types, names, locks, lost answers, receipts under concurrent
  * swaps. */
 #include "tests/conformance/warehouse_fixture.h"
+#include "tests/conformance/warehouse_suites.h"
 
 #include <stdio.h>
 

@@ -11,9 +11,11 @@ import zipfile
 
 import pytest
 
+from archives import with_manifest, zip_of
 from servers import PgServer, Proc, binary, wait_for
-from trio import BY_REGION, ENV, ORDERS, Trio, sign_standard, with_manifest, zip_of
+from trio import BY_REGION, ENV, ORDERS, Trio
 from trio_fixtures import publish, shop
+from webhooks import sign_standard
 
 COUNT = "run: daily -> { aggregate: orders_n }"
 HEAD = "##! experimental.persistence\nsource: orders is wh.table('public.orders') extend { measure: n is count() }\n"

@@ -5,8 +5,9 @@ import signal
 
 import pytest
 
+from load import Load
 from servers import process_gone, wait_for
-from trio import ORDERS, Load, Trio, gated
+from trio import ORDERS, Trio, gated
 from trio_fixtures import publish, shop
 
 QUERY = "run: daily -> { group_by: region; aggregate: orders_n; order_by: region }"

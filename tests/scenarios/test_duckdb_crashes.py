@@ -7,8 +7,9 @@ import time
 
 import pytest
 
+from load import Load
 from servers import process_gone, wait_for
-from trio import Load, Trio
+from trio import Trio
 from trio_fixtures import publish
 
 # All rows of one result of `stamped` carry the moment it was made, and `stamps` is made of it: two results of two runs in one

@@ -5,9 +5,11 @@ import time
 
 import pytest
 
+from archives import tar_of, with_manifest, zip_of
 from servers import wait_for
-from trio import BY_REGION, ENV, ORDERS, Trio, gated, sign_github, sign_standard, tar_of, with_manifest, zip_of
+from trio import BY_REGION, ENV, ORDERS, Trio, gated
 from trio_fixtures import shop
+from webhooks import sign_github, sign_standard
 
 
 def events_of(kiln, package):

@@ -7,8 +7,9 @@ import signal
 
 import pytest
 
+from load import Load
 from servers import wait_for
-from trio import BY_REGION, ENV, ORDERS, Load, Trio, gated
+from trio import BY_REGION, ENV, ORDERS, Trio, gated
 from trio_fixtures import publish, shop
 
 WORKERS, SLOTS = 2, 3

@@ -6,29 +6,23 @@ processes that talk over unix sockets; HTTP on ports of 127.0.0.1.
         answer = kiln.query("run: daily -> { aggregate: total }")
         assert answer.served == "baked"
 """
-import base64
 import contextlib
-import hashlib
-import hmac
-import io
 import json
 import os
 import pathlib
 import secrets
 import shutil
 import signal
-import tarfile
 import threading
-import time
-import zipfile
 
 import requests
 
+from archives import with_manifest
 from servers import PgServer, Proc, RedisServer, binary, build_dir, descendants, free_port, process_gone, short_dir, wait_for
+from webhooks import WEBHOOK_SECRET, sign_standard
 
 ENV = "test"
 ENDS = ("MANIFEST_FILE_READY", "FAILED", "CANCELLED")
-WEBHOOK_SECRET = "whsec_" + base64.b64encode(b"a secret of the tests, 32 bytes.").decode()
 
 # Small tables whose every sum is known. gate(n) waits for as long as someone holds the advisory lock n (Trio.gate).
 SEED = """
@@ -73,44 +67,6 @@ def gated(name, lock, rows=3):
     """Text of a persisted source whose build waits at the gate `lock`."""
     return (f'#@ persist name="marts.{name}"\nsource: {name} is wh.sql("""SELECT g AS n, gate({lock}) AS lock FROM '
             f'generate_series(1, {rows}) g""") extend {{ measure: n_rows is count() }}\n')
-
-
-def zip_of(files):
-    """A zip archive of a package's files, as bytes."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
-        for path, text in files.items():
-            z.writestr(path, text)
-    return out.getvalue()
-
-
-def tar_of(files):
-    """The same as tar.gz."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as t:
-        for path, text in files.items():
-            data = text.encode()
-            info = tarfile.TarInfo(path)
-            info.size = len(data)
-            t.addfile(info, io.BytesIO(data))
-    return out.getvalue()
-
-
-def with_manifest(name, files):
-    return {"publisher.json": json.dumps({"name": name, "version": "1.0.0", "description": f"{name} of the tests"}), **files}
-
-
-def sign_standard(body, secret=WEBHOOK_SECRET, delivery=None, at=None):
-    """Headers of the Standard Webhooks convention."""
-    delivery, at = delivery or "msg_" + secrets.token_hex(8), str(int(at if at is not None else time.time()))
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    mac = hmac.new(key, f"{delivery}.{at}.".encode() + body, hashlib.sha256).digest()
-    return {"webhook-id": delivery, "webhook-timestamp": at, "webhook-signature": "v1," + base64.b64encode(mac).decode()}
-
-
-def sign_github(body, secret=WEBHOOK_SECRET, delivery=None, event="push"):
-    mac = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return {"X-GitHub-Delivery": delivery or secrets.token_hex(16), "X-GitHub-Event": event, "X-Hub-Signature-256": "sha256=" + mac}
 
 
 class Answer:
@@ -476,68 +432,3 @@ class Trio:
         problems = self.close()
         if kind is None:
             assert not problems, "\n".join(problems)
-
-
-class Load:
-    """Threads that go on asking one query and judge every answer: rows must equal `want`. Failures that clients may see while a part is
-    down (no connection, 502, 503, 504) are counted apart; a wrong answer, or any other status, is kept in `wrong`."""
-
-    EXCUSED = (502, 503, 504)
-
-    def __init__(self, trio, query, want, threads=2, gateways=("gateway-1",), **kw):
-        self.trio, self.query, self.want, self.kw, self.gateways = trio, query, want, kw, gateways
-        self.good = self.excused = 0
-        self.last_excuse = None
-        self.served, self.wrong = {}, []
-        self._end = threading.Event()
-        self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._ask, args=(i,), daemon=True) for i in range(threads)]
-
-    def _ask(self, i):
-        session = requests.Session()
-        where = self.trio.url(self.gateways[i % len(self.gateways)])
-        path = "/api/v0/" + self.trio.package_path(self.kw.get("package", "shop"), f"/models/{self.kw.get('model', 'shop.malloy')}/query")
-        while not self._end.is_set():
-            try:
-                r = session.post(where + path, json={"query": self.query, "compactJson": True}, timeout=30)
-            except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as e:
-                with self._lock:
-                    self.excused += 1
-                    self.last_excuse = str(e)
-                self._end.wait(0.02)  # the gateway is away
-                continue
-            with self._lock:
-                self._judge(r)
-
-    def _judge(self, r):
-        if r.status_code in self.EXCUSED:
-            self.excused += 1
-            self.last_excuse = r.text
-            return
-        if r.status_code != 200:
-            self.wrong.append(f"{r.status_code}: {r.text[:500]}")
-            return
-        rows = json.loads(r.json()["result"])
-        if rows != self.want:
-            self.wrong.append(f"{rows} ({r.headers.get('Kiln-Served')})")
-            return
-        self.good += 1
-        served = r.headers.get("Kiln-Served")
-        self.served[served] = self.served.get(served, 0) + 1
-
-    def goes_on(self, n=3, seconds=20):
-        """Waits until n more good answers have come."""
-        there = self.good + n
-        wait_for(lambda: self.good >= there, seconds, f"{n} more good answers (so far {self.good} good, {self.excused} excused, {self.wrong[:2]})")
-
-    def __enter__(self):
-        for t in self._threads:
-            t.start()
-        return self
-
-    def __exit__(self, kind, *_):
-        self._end.set()
-        for t in self._threads:
-            t.join(40)
-        if kind is None:
-            assert not self.wrong, f"{len(self.wrong)} wrong answers, the first: {self.wrong[0]}"

@@ -1,9 +1,16 @@
 #include "tests/unit/duck_fixture.h"
 
+#include <ftw.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 struct loop *loop;
 struct duck_pool *pool;
 struct duck_instance *duck;
 struct arena arena;
+static char dir[64]; /* pkg/, work/ and ext/ below it */
+static char home[4096];
 
 void duck_reopen(const struct duck_settings *s)
 {
@@ -35,6 +42,36 @@ void duck_teardown(void)
     duck_pool_free(pool);
     loop_free(loop);
     arena_fini(&arena);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+const char *in_dir(const char *name)
+{
+    return arena_printf(&arena, "%s/%s", dir, name);
+}
+
+void duck_dir_setup(void)
+{
+    duck_setup();
+    snprintf(dir, sizeof dir, "/tmp/kt-duck.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(mkdir(in_dir("pkg"), 0755), 0);
+    ck_assert_int_eq(mkdir(in_dir("work"), 0755), 0);
+    ck_assert_ptr_nonnull(getcwd(home, sizeof home));
+}
+
+void duck_dir_teardown(void)
+{
+    ck_assert_int_eq(chdir(home), 0);
+    duck_teardown();
+    (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static int work(struct duck_job *job, struct duck_conn *conn, struct err *e)

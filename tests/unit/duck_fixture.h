@@ -15,6 +15,11 @@ extern struct arena arena;
 
 void duck_setup(void); /* an instance in memory, locked, 3 threads of which 1 is reserved */
 void duck_teardown(void);
+/* The same with a folder for the test, which has pkg/ and work/ in it; the working directory is
+ * restored at the end. */
+void duck_dir_setup(void);
+void duck_dir_teardown(void);
+const char *in_dir(const char *name); /* a path in that folder */
 /* Another instance for the test, in place of the one there is. */
 void duck_reopen(const struct duck_settings *s);
 

@@ -90,8 +90,11 @@ END_TEST
 START_TEST(a_unix_socket_is_for_its_owner_only)
 {
     struct pair p;
+    struct ask a;
     pair_init(&p, NNG, NULL, NULL);
     struct stat st;
+    /* a socket that closes while a peer is just connecting loses some memory in nng */
+    ask_and_wait(&p.rig, &a, p.builder, "r1", 0);
 
     ck_assert_int_eq(stat(p.rig.url[0] + strlen("ipc://"), &st), 0);
 

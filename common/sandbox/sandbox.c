@@ -375,6 +375,16 @@ bool sandbox_may_change(const struct sandbox *b)
     return has_files(b) || wh_duckdb_is_lacking(b->wh) || wh_duckdb_is_outdated(b->wh);
 }
 
+void sandboxes_root_is_back(struct sandboxes *s)
+{
+    for (struct map_iter it = map_begin(&s->boxes); map_next(&it);) {
+        struct sandbox *b = it.value;
+        if (b->wh) {
+            wh_duckdb_root_is_back(b->wh);
+        }
+    }
+}
+
 /* ---- users ---- */
 struct sandbox *sandbox_ref(struct sandbox *b)
 {

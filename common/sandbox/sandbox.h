@@ -63,6 +63,9 @@ void sandbox_put(struct sandbox *b); /* NULL is fine */
 /* Getting it again may give another one: it lacks something, or files beside it can be replaced.
  * Any thread that holds it. */
 bool sandbox_may_change(const struct sandbox *b);
+/* The generation root is reachable again: sandboxes that results were left out of for it are opened
+ * anew on their next use. */
+void sandboxes_root_is_back(struct sandboxes *s);
 /* The main loop's handle, as long as the sandbox is held; wh_duckdb_share makes others. */
 struct wh *sandbox_wh(const struct sandbox *b);
 /* Name of a package's folder under the generation root; in the arena. */

@@ -34,10 +34,13 @@ int wh_duckdb_open(struct loop *l, const struct wh_duckdb_settings *s, struct wh
 /* A handle for another loop (its thread, or any before that loop runs) on the same package. */
 struct wh *wh_duckdb_share(struct loop *l, struct wh *of) MUST_USE;
 
-/* Something is missing, or a server's tables are not those that were read: another one, opened now,
- * may do better. Any thread. */
+/* Something is missing, or what was read of servers and roots is old: another one, opened now, may
+ * do better. Any thread. */
 bool wh_duckdb_is_lacking(const struct wh *wh);
 bool wh_duckdb_is_outdated(const struct wh *wh);
+/* The root is reachable again. Where names were left out for it, this one is outdated: what an
+ * instance may read was settled when it was opened. Any thread. */
+void wh_duckdb_root_is_back(struct wh *wh);
 
 struct wh_duckdb_binding {
     const char *name; /* the author's */
@@ -49,6 +52,10 @@ struct wh_duckdb_binding {
  * bindings in force stay. */
 void wh_duckdb_bind(struct wh_op *op, const struct wh_duckdb_binding *bindings, size_t n,
                     uint64_t epoch);
+/* The same, of a set whose other names are left out because the generation root is not reachable:
+ * queries of them end with ERR_WH_MISSING and receipts that are out of reach. */
+void wh_duckdb_bind_rest(struct wh_op *op, const struct wh_duckdb_binding *bindings, size_t n,
+                         uint64_t epoch);
 uint64_t wh_duckdb_epoch(const struct wh *wh); /* in force; any thread */
 /* The FROM text of a table path as an author writes it: a quoted file name, an identifier path, or
  * a bare file name that is quoted then (as the compiler does). NULL: none of these. */

@@ -76,6 +76,16 @@ uint64_t wh_duckdb_epoch(const struct wh *wh)
     return epoch;
 }
 
+void wh_duckdb_root_is_back(struct wh *wh)
+{
+    struct duck_package *p = ((struct wh_duck *)wh->impl)->package;
+    struct duck_bound *b = duck_bound_get(p);
+    if (b && b->lacks_root) {
+        atomic_store(&p->outdated, true);
+    }
+    duck_bound_unref(b);
+}
+
 /* ---- making them ---- */
 
 static struct duck_bound *bound_new(const struct duck_op *o)
@@ -83,6 +93,7 @@ static struct duck_bound *bound_new(const struct duck_op *o)
     struct duck_bound *b = xcalloc(1, sizeof(*b));
     atomic_init(&b->refs, 1);
     b->epoch = o->epoch;
+    b->lacks_root = o->lacks_root;
     arena_init(&b->arena);
     b->items = arena_zalloc(&b->arena, (o->n + 1) * sizeof(*b->items));
     return b;
@@ -320,8 +331,8 @@ static int work_bind(struct duck_job *job, struct duck_conn *conn, struct err *e
     return rc;
 }
 
-void wh_duckdb_bind(struct wh_op *op, const struct wh_duckdb_binding *bindings, size_t n,
-                    uint64_t epoch)
+static struct duck_op *bind_op(struct wh_op *op, const struct wh_duckdb_binding *bindings, size_t n,
+                               uint64_t epoch)
 {
     struct duck_op *o = duck_op_new(op, "binding", work_bind);
     o->bindings = arena_zalloc(&o->scratch, (n + 1) * sizeof(*o->bindings));
@@ -332,5 +343,19 @@ void wh_duckdb_bind(struct wh_op *op, const struct wh_duckdb_binding *bindings, 
     }
     o->n = n;
     o->epoch = epoch;
+    return o;
+}
+
+void wh_duckdb_bind(struct wh_op *op, const struct wh_duckdb_binding *bindings, size_t n,
+                    uint64_t epoch)
+{
+    duck_op_go(bind_op(op, bindings, n, epoch), true, MS(15000));
+}
+
+void wh_duckdb_bind_rest(struct wh_op *op, const struct wh_duckdb_binding *bindings, size_t n,
+                         uint64_t epoch)
+{
+    struct duck_op *o = bind_op(op, bindings, n, epoch);
+    o->lacks_root = true;
     duck_op_go(o, true, MS(15000));
 }

@@ -16,6 +16,7 @@ struct duck_bound_file {
 struct duck_bound {
     atomic_uint refs;
     uint64_t epoch;
+    bool lacks_root; /* names are left out: the root was not reachable */
     struct arena arena;
     struct duck_bound_item {
         const char *name, *generation, *build_id;
@@ -78,6 +79,7 @@ struct duck_op {
     struct generation_record record;
     struct wh_duckdb_binding *bindings;
     uint64_t epoch;
+    bool lacks_root;
     /* a query's */
     struct wh_query *query;
     struct wh_sink *sink;

@@ -42,7 +42,7 @@ static int check_receipts(struct duck_op *o, const struct duck_bound *bound, str
         const struct wh_table *t = &o->tables[i];
         const struct duck_bound_item *b = bound ? duck_bound_find(bound, t->name.table) : NULL;
         if (!b) {
-            o->out_of_reach = out_of_reach(o, i);
+            o->out_of_reach = (bound && bound->lacks_root) || out_of_reach(o, i);
             return err_set(e, ERR_WH_MISSING, "connection '%s': \"%s\" is not bound",
                            o->package->name, t->name.table);
         }

@@ -25,6 +25,9 @@ struct gw_box_get {
     struct wh_op op;
     struct wh_duckdb_binding *bindings;
     size_t n_bindings;
+    struct uuid root; /* that they stand in; all zero: unknown */
+    struct err root_err;
+    struct offload_job job;
     struct arena arena;
 };
 void gw_box_get_start(struct gw_worker *w, struct gw_box_get *q);

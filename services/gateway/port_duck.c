@@ -1,7 +1,8 @@
 /* A sandbox for a worker: opened if need be, then what is bound in the package on that connection
  * is bound in it. A result that is gone is left out: queries of it are answered live, and tell the
- * planner.
+ * planner; the binder, if it is the whole root that is gone.
  */
+#include "common/generation/generation.h"
 #include "common/log/log.h"
 #include "services/gateway/binder/binder.h"
 #include "services/gateway/boxes.h"
@@ -33,7 +34,11 @@ static struct wh_op *op_of(struct gw_box_get *q, void (*done)(struct wh_op *op))
 /* ---- binding ---- */
 static void on_bound_rest(struct wh_op *op)
 {
-    over(op->data, op->rc, &op->err);
+    struct gw_box_get *q = op->data;
+    if (op->rc == 0 && q->root_err.code) {
+        binder_misses_root(q->errand.w->g, q->package, err_text(&q->root_err));
+    }
+    over(q, op->rc, &op->err);
 }
 
 static void on_probed(struct wh_op *op)
@@ -52,8 +57,40 @@ static void on_probed(struct wh_op *op)
         over(q, op->rc, &op->err);
         return;
     }
+    bool is_for_root = n < q->n_bindings && q->root_err.code;
     q->n_bindings = n;
-    wh_duckdb_bind(op_of(q, on_bound_rest), q->bindings, n, q->package->epoch);
+    if (is_for_root) {
+        wh_duckdb_bind_rest(op_of(q, on_bound_rest), q->bindings, n, q->package->epoch);
+    } else {
+        err_clear(&q->root_err);
+        wh_duckdb_bind(op_of(q, on_bound_rest), q->bindings, n, q->package->epoch);
+    }
+}
+
+static void probe(struct gw_box_get *q)
+{
+    struct wh_table *tables = arena_zalloc(&q->arena, (q->n_bindings + 1) * sizeof(*tables));
+    for (size_t i = 0; i < q->n_bindings; i++) {
+        tables[i] = (struct wh_table){.name = {"main", q->bindings[i].name},
+                                      .owner = *bus_installation(q->errand.w->g->bus),
+                                      .generation = q->bindings[i].generation,
+                                      .build_id = q->bindings[i].build_id};
+    }
+    struct wh_op *op = op_of(q, on_probed);
+    op->wh->ops->probe(op, tables, q->n_bindings);
+}
+
+static void root_offload(struct offload_job *job)
+{
+    struct gw_box_get *q = job->data;
+    const struct gateway *g = q->errand.w->g;
+    (void)!generation_root_is(g->set->generation_root, bus_installation(g->bus), &q->root,
+                              &q->root_err);
+}
+
+static void on_root(struct offload_job *job)
+{
+    probe(job->data);
 }
 
 static void on_bound(struct wh_op *op)
@@ -66,15 +103,9 @@ static void on_bound(struct wh_op *op)
     log_warn("duckdb.not_bound", "environment=%s package=%s epoch=%llu error=%s",
              q->package->environment, q->package->name, (unsigned long long)q->package->epoch,
              log_q(err_text(&op->err)));
-    struct wh_table *tables = arena_zalloc(&q->arena, (q->n_bindings + 1) * sizeof(*tables));
-    for (size_t i = 0; i < q->n_bindings; i++) {
-        tables[i] = (struct wh_table){.name = {"main", q->bindings[i].name},
-                                      .owner = *bus_installation(q->errand.w->g->bus),
-                                      .generation = q->bindings[i].generation,
-                                      .build_id = q->bindings[i].build_id};
-    }
-    struct wh_op *probe = op_of(q, on_probed);
-    probe->wh->ops->probe(probe, tables, q->n_bindings);
+    /* Before they are looked at one by one: a root that comes back meanwhile is looked at again. */
+    q->job = (struct offload_job){.work_offload = root_offload, .done = on_root, .data = q};
+    loop_offload(q->errand.w->g->loop, &q->job);
 }
 
 static void bind(struct gw_box_get *q)
@@ -87,6 +118,7 @@ static void bind(struct gw_box_get *q)
         if (strcmp(b->connection, q->connection) == 0) {
             q->bindings[q->n_bindings++] =
                 (struct wh_duckdb_binding){b->name.table, b->generation, b->build_id};
+            q->root = b->root;
         }
     }
     wh_duckdb_bind(op_of(q, on_bound), q->bindings, q->n_bindings, p->epoch);
@@ -180,6 +212,8 @@ void gw_box_get_start(struct gw_worker *w, struct gw_box_get *q)
     arena_init(&q->arena);
     q->n_bindings = 0;
     q->box = NULL;
+    q->root = (struct uuid){0};
+    err_clear(&q->root_err);
     q->errand = (struct gw_errand){.w = w, .run = run_get, .done = get_done};
     gw_errand_start(&q->errand);
 }

@@ -69,6 +69,38 @@ START_TEST(what_cannot_be_bound_leaves_the_bindings_in_force)
 }
 END_TEST
 
+/* All names are left out: the root is away. */
+static int duck_bind_nothing(struct run *r, uint64_t epoch)
+{
+    run_init(r, wh);
+    wh_duckdb_bind_rest(&r->op, NULL, 0, epoch);
+    return wait_for(r);
+}
+
+START_TEST(names_left_out_for_the_root_are_out_of_reach_until_it_is_back)
+{
+    struct run r;
+    struct sink_told s;
+    struct wh_receipt baked = {.name = {"", "sales"}, .build_id = "b1"};
+    struct wh_query q = {.sql = "SELECT count(*) FROM sales", .baked = &baked, .n_baked = 1};
+    ck_assert_int_eq(duck_bind_nothing(&r, 5), 0);
+    ck_assert_uint_eq(wh_duckdb_epoch(wh), 5);
+    ck_assert_int_eq(ask(&r, &s, q), ERR_WH_MISSING);
+    ck_assert(baked.out_of_reach);
+    ck_assert(!wh_duckdb_is_outdated(wh));
+    wh_duckdb_root_is_back(wh);
+    ck_assert(wh_duckdb_is_outdated(wh));
+}
+END_TEST
+
+START_TEST(a_root_that_is_back_changes_nothing_where_no_name_was_left_out)
+{
+    publish("sales", 100, NULL, 7);
+    wh_duckdb_root_is_back(wh);
+    ck_assert(!wh_duckdb_is_outdated(wh));
+}
+END_TEST
+
 START_TEST(a_bound_file_that_vanishes_is_missing_and_one_cut_off_an_error)
 {
     struct run r;
@@ -201,6 +233,8 @@ void add_duckdb_bind_tests(TCase *tc)
     tcase_add_test(tc, an_older_epoch_changes_nothing);
     tcase_add_test(tc, names_that_are_bound_no_more_are_gone);
     tcase_add_test(tc, what_cannot_be_bound_leaves_the_bindings_in_force);
+    tcase_add_test(tc, names_left_out_for_the_root_are_out_of_reach_until_it_is_back);
+    tcase_add_test(tc, a_root_that_is_back_changes_nothing_where_no_name_was_left_out);
     tcase_add_test(tc, a_bound_file_that_vanishes_is_missing_and_one_cut_off_an_error);
     tcase_add_test(tc, what_is_in_memory_goes_when_it_is_bound_no_more);
     tcase_add_test(tc, a_prepared_query_reads_what_is_bound_now);

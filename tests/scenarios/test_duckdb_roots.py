@@ -1,5 +1,6 @@
 """Generation roots: two installations on one directory, and hosts that do not share theirs (protocol.md 8)."""
 import shutil
+import signal
 import time
 
 import pytest
@@ -92,6 +93,96 @@ def test_a_gateway_on_another_directory_says_so_serves_live_and_costs_the_others
         gateway.argv[at] = given
         gateway.restart()
         kiln.wait_ready("gateway-2")
+    asks(kiln, name, "baked", gateway="gateway-2")
+
+
+@pytest.fixture
+def mount(kiln):
+    """The root as gateway-2 has it: a link that can be moved away and back."""
+    gateway, link = kiln.procs["gateway-2"], kiln.dir / "mount"
+    link.symlink_to(kiln.dir / "generations")
+    at = gateway.argv.index("--generation-root") + 1
+    given, gateway.argv[at] = gateway.argv[at], str(link)
+    yield link
+    gateway.argv[at] = given
+    gateway.restart()
+    kiln.wait_ready("gateway-2")
+    for p in (link, away(link)):
+        p.unlink(missing_ok=True)
+
+
+def away(link):
+    return link.with_name("mount.away")
+
+
+def baked_again(kiln, package):
+    def ask():
+        answer = kiln.query(QUERY, package=package, gateway="gateway-2")
+        assert answer.rows == WANT and answer.reason in (None, "root_not_reachable"), (answer.rows, answer.reason)
+        return answer.served == "baked"
+
+    wait_for(ask, 10, "what is in force is bound")
+
+
+def test_a_root_that_comes_back_is_bound_again_at_the_same_epoch(kiln, name, mount):
+    gateway = kiln.procs["gateway-2"]
+    publish(kiln, name, FILED)
+    mount.rename(away(mount))
+    gateway.restart()
+    kiln.wait_ready("gateway-2")
+    assert kiln.materialize(name)["metadata"].get("unbound") == ["gateway-2"]
+    asks(kiln, name, "live", "root_not_reachable", "gateway-2")
+    epoch = kiln.store("SELECT max(epoch) FROM kiln.binding_set")
+
+    away(mount).rename(mount)
+    baked_again(kiln, name)
+    assert kiln.materialize(name)["metadata"]["sourcesReused"] == 2
+    assert kiln.store("SELECT max(epoch) FROM kiln.binding_set") == epoch
+
+
+def test_a_root_that_comes_back_is_told_to_the_planner(kiln, name, mount):
+    gateway, held = kiln.procs["gateway-2"], kiln.procs["gateway-1"]
+    publish(kiln, name, FILED)
+    gateway.restart()
+    kiln.wait_ready("gateway-2")
+    path = kiln.package_path(name, "/materializations")
+
+    def failures():
+        return [line for line in said(gateway) if "binder.failed" in line and name in line]
+
+    def tells():
+        """A run waits for gateway-1, as long as that counts as alive; meanwhile gateway-2 loses the root and has it again."""
+        before = len(failures())
+        mount.rename(away(mount))
+        held.signal(signal.SIGSTOP)
+        try:
+            run = kiln.json("POST", path, status=201, gateway="gateway-2", json={"forceRefresh": True})["id"]
+            wait_for(lambda: len(failures()) > before, 10, "the new set is in force")
+            away(mount).rename(mount)
+            baked_again(kiln, name)
+        finally:
+            held.signal(signal.SIGCONT)
+        return "unbound" not in kiln.wait_run(run, name)["metadata"]
+
+    wait_for(tells, 60, "the run is bound everywhere")
+
+
+def test_a_root_that_was_away_when_a_package_was_first_asked_for_is_bound_when_it_comes_back(kiln, name, mount):
+    gateway = kiln.procs["gateway-2"]
+    publish(kiln, name, FILED)
+    kiln.materialize(name)
+    kiln.wait_bound(name, 2)
+    gateway.restart()
+    kiln.wait_ready("gateway-2")
+    mount.rename(away(mount))
+    asks(kiln, name, "live", "root_not_reachable", "gateway-2")
+    wait_for(lambda: any("binder.failed" in line and "root_not_reachable" in line for line in said(gateway)), 10, "it says so")
+    away(mount).rename(mount)
+    baked_again(kiln, name)
+
+    mount.rename(away(mount))
+    asks(kiln, name, "live", "root_not_reachable", "gateway-2")
+    away(mount).rename(mount)
     asks(kiln, name, "baked", gateway="gateway-2")
 
 

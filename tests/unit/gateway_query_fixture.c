@@ -1,5 +1,7 @@
 #include "gateway_query_fixture.h"
 
+#include "services/gateway/binder/binder.h"
+
 struct gateway_fixture fx;
 
 /* ---- the binder's side ---- */
@@ -26,6 +28,13 @@ void gw_tell_broken(struct gw_worker *w, struct gw_package *p, const struct gw_b
     (void)p;
     fx.n_broken++;
     snprintf(fx.broken, sizeof(fx.broken), "%s %s", b->source_name, code);
+}
+
+void binder_misses_root(struct gateway *g, const struct gw_package *p, const char *text)
+{
+    (void)g;
+    (void)p;
+    must(!text);
 }
 
 struct deferred_get {

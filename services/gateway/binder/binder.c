@@ -151,6 +151,7 @@ void binder_apply(struct gw_unit *u, struct gw_package *p)
     }
     struct gw_package *old = u->in_force;
     u->in_force = p;
+    u->lacks_root = false;
     u->failed_epoch = 0;
     u->failed_code[0] = '\0';
     binder_serve(u, gw_package_ref(p));
@@ -176,7 +177,13 @@ void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text
 
 void binder_lacks_root(struct gw_unit *u, uint64_t epoch, const char *text)
 {
-    note_failed(u, epoch, reason_code(REASON_root_not_reachable), text);
+    if (!u->in_force || u->in_force->epoch != epoch || u->lacks_root) {
+        return;
+    }
+    u->lacks_root = true;
+    if (u->failed_epoch <= epoch) { /* what failed since then is worse */
+        note_failed(u, epoch, reason_code(REASON_root_not_reachable), text);
+    }
 }
 
 static void put_tombstone(struct gw_unit *u)
@@ -332,7 +339,8 @@ static void finish_close(struct gw_binder *b)
 static void on_settle(struct loop_task *t)
 {
     struct gw_binder *b = t->data;
-    bool over = b->cache_closed && !b->hello_out && !b->getting && !b->reporting;
+    bool over =
+        b->cache_closed && !b->hello_out && !b->getting && !b->reporting && !b->looking_at_root;
     for (struct map_iter it = map_begin(&b->units); over && map_next(&it);) {
         over = ((struct gw_unit *)it.value)->loading == NULL;
     }

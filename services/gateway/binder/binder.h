@@ -1,6 +1,7 @@
 /* Inside of the binder: units, what is known and what is in force, and how they get there
  * (protocol.md 6). */
 #pragma once
+#include "common/generation/core/names.h"
 #include "services/gateway/core/sets.h"
 #include "services/gateway/port.h"
 
@@ -32,6 +33,7 @@ struct gw_unit {
     uint64_t applied;            /* epoch that every worker has applied; 0: none yet */
     char applied_load[64];
     struct flow *loading;
+    bool lacks_root; /* what is in force is served without its results by binding */
     uint64_t failed_epoch;
     char failed_code[48], failed_text[512];
 };
@@ -58,6 +60,10 @@ struct gw_binder {
     Kiln__GetBindingsReq get_req;
     struct arena report_arena, get_arena;
     struct loop_timer report_timer, poll_timer;
+    struct offload_job root_job; /* while looking_at_root, its thread's with what it reads */
+    struct generation_owner root_owner;
+    int root_rc;
+    bool looking_at_root;
     struct metric *m_applied, *m_auto_loaded, *m_failed, *m_unconfirmed;
     struct service *closing; /* the part closes when cache, calls and loads have ended */
     bool cache_closed, released;
@@ -69,7 +75,8 @@ void binder_gone(struct gw_binder *b, uint64_t unit);
 void binder_advance(struct gw_unit *u); /* starts loading what is known and not in force */
 void binder_apply(struct gw_unit *u, struct gw_package *p); /* takes p */
 void binder_failed(struct gw_unit *u, uint64_t epoch, int code, const char *text);
-/* The set is in force, but its results by binding are out of reach: they are served live. */
+/* The set is in force, but its results by binding are out of reach: they are served live until the
+ * root is back. */
 void binder_lacks_root(struct gw_unit *u, uint64_t epoch, const char *text);
 void binder_put_redis(struct gw_unit *u);
 void binder_settle(struct gw_binder *b); /* something has ended that the part's close waits for */
@@ -90,6 +97,10 @@ void binder_sync_stop(struct gw_binder *b);
 void binder_sets_read(struct gw_binder *b, struct ms at);
 void binder_report_now(struct gw_binder *b);
 void binder_get_now(struct gw_binder *b);
+/* binder_root.c */
+/* A package's results were left out at their first use. */
+void binder_misses_root(struct gateway *g, const struct gw_package *p, const char *text);
+void binder_look_at_root(struct gw_binder *b); /* if some set in force lacks it; off the loop */
 /* binder_disk.c */
 void binder_disk_read(struct gw_binder *b);  /* sets: at start, before the loop runs */
 void binder_disk_conns(struct gw_binder *b); /* connections, to workers that do not run yet */

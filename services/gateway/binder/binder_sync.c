@@ -156,6 +156,7 @@ static void on_poll(struct loop_timer *t)
     }
     binder_get_now(b);
     look(b);
+    binder_look_at_root(b);
     for (struct map_iter it = map_begin(&b->units); map_next(&it);) {
         binder_advance(it.value); /* a load that failed for now is tried again */
     }

@@ -5,6 +5,7 @@
 /* ---- how columns are kept ---- */
 
 struct shape {
+    const char *from; /* that it is of */
     struct generation_column *columns;
     size_t n;
     bool is_wide; /* some column holds a HUGEINT */
@@ -41,7 +42,7 @@ static int read_shape(struct duck_op *o, struct duck_conn *conn, const char *fro
     if (rc < 0) {
         return rc;
     }
-    *out = (struct shape){.n = duck_query_n_columns(q)};
+    *out = (struct shape){.from = from, .n = duck_query_n_columns(q)};
     out->columns = arena_zalloc(&o->scratch, (out->n + 1) * sizeof(*out->columns));
     for (size_t i = 0; i < out->n && rc == 0; i++) {
         struct generation_column *c = &out->columns[i];
@@ -52,6 +53,17 @@ static int read_shape(struct duck_op *o, struct duck_conn *conn, const char *fro
     }
     duck_query_close(q);
     return rc;
+}
+
+static void tell_columns(struct duck_op *o, const struct shape *s)
+{
+    struct wh_columns *out = &o->facts.columns;
+    out->n = s->n;
+    out->items = arena_zalloc(&o->scratch, (s->n + 1) * sizeof(*out->items));
+    for (size_t i = 0; i < s->n; i++) {
+        out->items[i] = (struct wh_column){
+            .name = s->columns[i].name, .data_type = s->columns[i].type, .nullable = true};
+    }
 }
 
 /* A column as it is written. What is kept as text is read back on the way: what DuckDB could not
@@ -72,7 +84,7 @@ static void add_column(struct buf *sql, const struct generation_column *c)
     duck_quote_name(sql, c->name);
 }
 
-static char *copy_text(struct duck_op *o, const struct shape *s, const char *from, const char *dir)
+static char *copy_text(struct duck_op *o, const struct shape *s, const char *dir)
 {
     auto_buf struct buf sql = {0};
     auto_free char *file = xasprintf("%s/data-0.parquet", dir);
@@ -81,7 +93,7 @@ static char *copy_text(struct duck_op *o, const struct shape *s, const char *fro
         buf_add_str(&sql, i > 0 ? ", " : "");
         add_column(&sql, &s->columns[i]);
     }
-    buf_addf(&sql, " FROM %s) TO ", from);
+    buf_addf(&sql, " FROM %s) TO ", s->from);
     duck_quote_text(&sql, file);
     buf_add_str(&sql, " (FORMAT parquet, COMPRESSION zstd)");
     return arena_strdup(&o->scratch, buf_str(&sql));
@@ -109,12 +121,12 @@ static int name_the_cast(const struct shape *s, struct err *e)
                          : e->code;
 }
 
-static int copy_once(struct duck_op *o, struct duck_conn *conn, const char *from, const char *dir,
+static int copy_once(struct duck_op *o, struct duck_conn *conn, const char *dir,
                      const struct shape *s, struct err *e)
 {
-    int rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
+    int rc = duck_exec_count(conn, copy_text(o, s, dir), &o->facts.rows, e);
     if (rc == ERR_QUERY_MEMORY && duck_job_more_memory(&o->job, conn)) {
-        rc = duck_exec_count(conn, copy_text(o, s, from, dir), &o->facts.rows, e);
+        rc = duck_exec_count(conn, copy_text(o, s, dir), &o->facts.rows, e);
     }
     return rc;
 }
@@ -124,16 +136,11 @@ static int copy_once(struct duck_op *o, struct duck_conn *conn, const char *from
 static int copy(struct duck_op *o, struct duck_conn *conn, const char *dir, struct shape *s,
                 struct err *e)
 {
-    auto_free char *from = xasprintf("(%s\n)", o->sql);
-    int rc = read_shape(o, conn, from, DUCK_WIDE_BIGINT, s, e);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = copy_once(o, conn, from, dir, s, e);
+    int rc = copy_once(o, conn, dir, s, e);
     if (rc < 0 && s->is_wide && is_conversion(e)) {
-        rc = read_shape(o, conn, from, DUCK_WIDE_DECIMAL, s, e);
+        rc = read_shape(o, conn, s->from, DUCK_WIDE_DECIMAL, s, e);
         if (rc == 0) {
-            rc = copy_once(o, conn, from, dir, s, e);
+            rc = copy_once(o, conn, dir, s, e);
         }
     }
     return rc < 0 ? name_the_cast(s, e) : 0;
@@ -174,21 +181,20 @@ static int publish(struct duck_op *o, const struct generation_ref *ref, const st
 }
 
 static int build(struct duck_op *o, struct duck_conn *conn, const struct generation_ref *ref,
-                 struct err *e)
+                 struct shape *s, struct err *e)
 {
-    struct shape s;
     char *dir;
     int rc = generation_path(&o->scratch, ref, &dir, e);
     if (rc == 0) {
         rc = generation_begin(ref, o->token, e);
     }
     if (rc == 0) {
-        rc = copy(o, conn, dir, &s, e);
+        rc = copy(o, conn, dir, s, e);
     }
     if (rc == 0) {
         rc = duck_job_stopped(&o->job, e);
     }
-    return rc == 0 ? publish(o, ref, &s, e) : rc;
+    return rc == 0 ? publish(o, ref, s, e) : rc;
 }
 
 static int work_build(struct duck_job *job, struct duck_conn *conn, struct err *e)
@@ -206,14 +212,16 @@ static int work_build(struct duck_job *job, struct duck_conn *conn, struct err *
         rc = duck_check_select(conn, o->sql, e);
     }
     auto_free char *from = xasprintf("(%s\n)", o->sql);
+    struct shape s;
     if (rc == 0) {
-        rc = duck_describe(o, conn, from, &o->facts.columns, e);
+        rc = read_shape(o, conn, from, DUCK_WIDE_BIGINT, &s, e);
     }
     if (rc < 0) {
         return rc;
     }
+    tell_columns(o, &s);
     o->facts.data_as_of_us = loop_unix_us();
-    rc = build(o, conn, &ref, e);
+    rc = build(o, conn, &ref, &s, e);
     if (rc < 0) {
         struct err ignored; /* what stays is an orphan, which the sweep takes */
         (void)!generation_drop(&ref, &ignored);

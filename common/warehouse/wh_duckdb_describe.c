@@ -50,8 +50,9 @@ static int read_columns(struct describer *d, struct duck_query *q, struct err *e
     return rc;
 }
 
-int duck_describe(struct duck_op *o, struct duck_conn *c, const char *from, struct wh_columns *out,
-                  struct err *e)
+/* Columns of SELECT * FROM it, as DESCRIBE spells them. */
+static int describe(struct duck_op *o, struct duck_conn *c, const char *from,
+                    struct wh_columns *out, struct err *e)
 {
     auto_free char *sql = xasprintf("DESCRIBE SELECT * FROM %s", from);
     struct describer d = {.o = o, .out = out};
@@ -75,7 +76,7 @@ static int work_describe(struct duck_job *job, struct duck_conn *conn, struct er
     }
     /* On a line of its own: the statement may end in a comment. */
     auto_free char *from = xasprintf("(%s\n)", o->sql);
-    return duck_describe(o, conn, from, &o->facts.columns, e);
+    return describe(o, conn, from, &o->facts.columns, e);
 }
 
 void duck_wh_describe(struct wh_op *op, const char *sql)
@@ -160,7 +161,7 @@ static int work_catalog_tables(struct duck_job *job, struct duck_conn *conn, str
         if (!from) {
             o->facts.schema_errors[i] = arena_printf(
                 &o->scratch, "\"%s\" is neither a table name nor a file name", o->paths[i]);
-        } else if (duck_describe(o, conn, from, &o->facts.schemas[i], &cause) < 0) {
+        } else if (describe(o, conn, from, &o->facts.schemas[i], &cause) < 0) {
             int code = duck_tell_fault(o->package, cause.code, &cause);
             if (code == ERR_WH_CONNECT || code == ERR_WH_LOST) {
                 *e = cause; /* says nothing of the table */

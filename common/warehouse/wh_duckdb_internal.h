@@ -105,9 +105,6 @@ int duck_tell_fault(struct duck_package *p, int rc, struct err *e);
 /* Results out of the scratch into the caller's arena. */
 void duck_facts_copy(struct arena *a, const struct wh_facts *from, struct wh_facts *to);
 
-/* Columns of SELECT * FROM (sql), as DESCRIBE spells them. */
-int duck_describe(struct duck_op *o, struct duck_conn *c, const char *from, struct wh_columns *out,
-                  struct err *e) MUST_USE;
 /* The generation a table names. ERR_ARG: it names none, or there is no root. */
 int duck_ref_of(struct duck_op *o, const struct wh_table *t, struct generation_ref *out,
                 struct err *e) MUST_USE;

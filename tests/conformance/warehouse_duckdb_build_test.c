@@ -4,6 +4,8 @@
 #include "tests/conformance/warehouse_suites.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -66,6 +68,53 @@ START_TEST(a_build_runs_its_query_once)
 }
 END_TEST
 
+static int do_describe(struct run *r, const char *sql)
+{
+    run_init(r, wh);
+    wh->ops->describe(&r->op, sql);
+    return wait_for(r);
+}
+
+/* A CSV file is opened each time its columns are asked for. Equal events in a row are told once:
+ * closing comes between. */
+static int opened(int watch)
+{
+    char events[65536];
+    ssize_t n = read(watch, events, sizeof(events));
+    int opens = 0;
+    for (ssize_t at = 0; at < n;) {
+        const struct inotify_event *ev = (const void *)(events + at);
+        opens += ev->mask & IN_OPEN ? 1 : 0;
+        at += (ssize_t)sizeof(*ev) + ev->len;
+    }
+    return opens;
+}
+
+START_TEST(a_build_describes_its_query_once)
+{
+    struct run r;
+    const char *file = arena_printf(&arena, "%s/a.csv", duck_root);
+    const char *sql = arena_printf(&arena, "SELECT * FROM '%s'", file);
+    FILE *f = fopen(file, "w");
+    ck_assert(f && fputs("a,b\n1,x\n2,y\n", f) >= 0 && fclose(f) == 0);
+    int watch = inotify_init1(IN_NONBLOCK);
+    ck_assert_int_ge(inotify_add_watch(watch, file, IN_OPEN | IN_CLOSE), 0);
+
+    ck_assert_int_eq(do_describe(&r, sql), 0);
+    int describe = opened(watch);
+    ck_assert_int_eq(
+        duck_run(arena_printf(&arena, "COPY (%s) TO '%s/a.parquet'", sql, duck_root), &r.op.err),
+        0);
+    int copy = opened(watch);
+    ck_assert_int_eq(do_build(&r, "sales", 100, sql), 0);
+    int build = opened(watch);
+    (void)close(watch);
+
+    ck_assert_int_gt(describe, 0);
+    ck_assert_int_le(build, describe + copy);
+}
+END_TEST
+
 /* The file system's limit stands for a full disk: writes fail in the middle of a file. */
 START_TEST(a_build_on_a_full_disk_leaves_nothing_and_the_next_one_goes_well)
 {
@@ -118,6 +167,7 @@ void add_duckdb_build_tests(TCase *tc)
     tcase_add_test(tc, a_build_needs_the_id_of_its_generation);
     tcase_add_test(tc, a_build_takes_one_select_and_nothing_else);
     tcase_add_test(tc, a_build_runs_its_query_once);
+    tcase_add_test(tc, a_build_describes_its_query_once);
     tcase_add_test(tc, a_build_on_a_full_disk_leaves_nothing_and_the_next_one_goes_well);
     tcase_add_test(tc, a_manifest_says_what_was_built);
 }

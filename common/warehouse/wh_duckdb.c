@@ -42,6 +42,12 @@ static bool misses_database(const struct err *e, const char *name)
            (strcasestr(e->text, quoted) || strcasestr(e->text, leading));
 }
 
+bool duck_is_of_old_tables(const struct err *e)
+{
+    return (e->code == ERR_WH_MISSING && strstr(e->text, ": PostgreSQL: ")) ||
+           strstr(e->text, "IO Error: Postgres binary reader");
+}
+
 int duck_tell_fault(struct duck_package *p, int rc, struct err *e)
 {
     bool misses_file = strstr(e->text, "No files found that match") != NULL;
@@ -53,8 +59,7 @@ int duck_tell_fault(struct duck_package *p, int rc, struct err *e)
             return err_set(e, p->lacks[i].code, "%s", p->lacks[i].text);
         }
     }
-    /* A server's tables are read once: they may be other ones by now. */
-    if (rc == ERR_WH_MISSING && strstr(e->text, ": PostgreSQL: ")) {
+    if (duck_is_of_old_tables(e)) {
         atomic_store(&p->outdated, true);
     }
     return rc;

@@ -99,6 +99,8 @@ const char *duck_op_text(struct duck_op *o, const char *text); /* into the scrat
 struct wh_table *duck_op_tables(struct duck_op *o, const struct wh_table *t, size_t n);
 const uint64_t *duck_op_tokens(struct duck_op *o, const uint64_t *tokens, size_t n);
 
+/* A server's tables are read once: they are other ones by now. */
+bool duck_is_of_old_tables(const struct err *e);
 /* DuckDB only says that there is no such file or database; if one could not be had, this says why.
  * Returns the code. */
 int duck_tell_fault(struct duck_package *p, int rc, struct err *e);

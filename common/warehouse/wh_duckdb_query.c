@@ -136,12 +136,23 @@ static int run_query(struct duck_op *o, struct duck_conn *conn, bool *sent, stru
     return rc;
 }
 
+/* Whatever made it fail is out of the way now. DuckDB itself reads a server's tables anew when a
+ * statement names a column that it does not know. */
+static bool is_mended(struct duck_job *job, struct duck_conn *conn, const struct err *e)
+{
+    struct err ignored;
+    if (e->code == ERR_QUERY_MEMORY) {
+        return duck_job_more_memory(job, conn);
+    }
+    return duck_is_of_old_tables(e) && duck_exec(conn, "CALL pg_clear_cache()", &ignored) == 0;
+}
+
 static int work_query(struct duck_job *job, struct duck_conn *conn, struct err *e)
 {
     struct duck_op *o = duck_op_of(job);
     bool sent = false;
     int rc = run_query(o, conn, &sent, e);
-    if (rc == ERR_QUERY_MEMORY && !sent && duck_job_more_memory(job, conn)) {
+    if (rc < 0 && !sent && is_mended(job, conn, e)) {
         duck_bound_unref(o->read_under);
         o->read_under = NULL;
         rc = run_query(o, conn, &sent, e);

@@ -339,6 +339,23 @@ def test_a_table_that_goes_and_comes_back_with_other_columns(served, pg):
     assert served.kiln.query(FEW, package=served.package).rows == [{"region": "west", "n": 1}]
 
 
+def test_a_table_that_was_altered_is_read_anew_at_once(served, pg):
+    def reads(statement, row):
+        r = served.sql(statement)
+        assert r.status_code == 200 and json.loads(r.json()["data"])["rows"] == [row], (statement, r.text)
+
+    pg.rows("CREATE TABLE altered AS SELECT 1 AS id")
+    reads("select * from pg.public.altered", {"id": 1})
+    pg.rows("ALTER TABLE altered ADD COLUMN more int DEFAULT 7")
+    reads("select more from pg.public.altered", {"more": 7})
+    pg.rows("ALTER TABLE altered ALTER COLUMN more TYPE text USING 'x'")
+    reads("select more from pg.public.altered", {"more": "x"})
+    pg.rows("ALTER TABLE altered DROP COLUMN more")
+    reads("select * from pg.public.altered", {"id": 1})
+    pg.rows("DROP TABLE altered; CREATE TABLE altered AS SELECT 2.5 AS other")
+    reads("select * from pg.public.altered", {"other": 2.5})
+
+
 # ---- a file that others use ----
 
 def test_a_file_cannot_be_written_while_it_is_attached_and_is_replaced_by_a_rename(filed, file):

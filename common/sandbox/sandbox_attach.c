@@ -143,9 +143,11 @@ static char *attach_of(struct arena *a, const struct wh_attached *at, struct ms 
 const char *const *sandbox_attach_statements(struct arena *a, const struct wh_attached *at,
                                              struct ms server_limit)
 {
-    const char **list = arena_zalloc(a, 3 * sizeof(*list));
+    const char **list = arena_zalloc(a, 4 * sizeof(*list));
     size_t n = 0;
     if (!at->file) {
+        /* Else a column that got another type of the same size is read as what it was. */
+        list[n++] = "SET GLOBAL pg_staleness_query_enabled = true";
         list[n++] = secret_of(a, at);
     }
     list[n] = attach_of(a, at, server_limit);

@@ -352,6 +352,10 @@ def test_a_table_that_was_altered_is_read_anew_at_once(served, pg):
     reads("select more from pg.public.altered", {"more": "x"})
     pg.rows("ALTER TABLE altered DROP COLUMN more")
     reads("select * from pg.public.altered", {"id": 1})
+    pg.rows("ALTER TABLE altered ALTER COLUMN id TYPE real")  # of the same size: its bytes would pass for an integer
+    reads("select * from pg.public.altered", {"id": 1})
+    pg.rows("UPDATE altered SET id = 3.5")
+    reads("select * from pg.public.altered", {"id": 3.5})
     pg.rows("DROP TABLE altered; CREATE TABLE altered AS SELECT 2.5 AS other")
     reads("select * from pg.public.altered", {"other": 2.5})
 

@@ -18,6 +18,7 @@ for arg in "$@"; do
 done
 bad=0
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
+export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$PWD/tools/lsan.supp:print_suppressions=0}
 ctest --test-dir "$build" "${skip[@]}" --output-on-failure -j 2 --no-tests=error || bad=1
 some=(tests/integration tests/scenarios)
 [ "$quick" = 0 ] || some=(tests/integration tests/scenarios/test_life_of_a_source.py)

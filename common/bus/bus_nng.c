@@ -401,7 +401,9 @@ static int nng_subscribe(void *data, const char *url, struct bus_subscriber *sub
 
 /* ---- closing ---- */
 /* nng_close and nng_aio_stop wait for nng's threads, so they run off the loop. Nothing else touches
- * the lists meanwhile. */
+ * the lists meanwhile. Operations end first: nng_close does not wait for one that is just being
+ * started on a context (it frees the socket once the context is off the list, nni_ctx_rele), and
+ * what is given to a stopped aio is not started. */
 static void close_sockets_offload(struct offload_job *job)
 {
     struct transport *tp = container_of(job, struct transport, close_job);
@@ -409,10 +411,10 @@ static void close_sockets_offload(struct offload_job *job)
         struct endpoint *p = list_entry(it, struct endpoint, link);
         (void)nng_pipe_notify(p->socket, NNG_PIPE_EV_ADD_POST, NULL, NULL);
         (void)nng_pipe_notify(p->socket, NNG_PIPE_EV_REM_POST, NULL, NULL);
-        (void)nng_close(p->socket);
         list_for_each (st, &p->all) {
             nng_aio_stop(list_entry(st, struct seat, all_link)->aio);
         }
+        (void)nng_close(p->socket);
     }
 }
 

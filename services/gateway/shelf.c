@@ -46,7 +46,7 @@ void gw_shelf_put(struct gw_worker *w, struct gw_package *p)
     char key[600];
     struct slice name = key_of(key, p->environment, p->name);
     struct gw_package *old = map_get(&w->shelf, name);
-    if (old && old->epoch >= p->epoch) {
+    if (w->shelf_closed || (old && old->epoch >= p->epoch)) {
         gw_package_unref(p);
         return;
     }
@@ -61,8 +61,10 @@ void gw_shelf_drop(struct gw_worker *w, uint64_t unit)
     drop_unit(w, unit, NULL);
 }
 
-void gw_shelf_clear(struct gw_worker *w)
+void gw_shelf_close(struct gw_worker *w)
 {
+    loop_assert_here(w->loop);
+    w->shelf_closed = true;
     for (struct map_iter it = map_begin(&w->shelf); map_next(&it);) {
         struct gw_package *p = it.value;
         map_del(&w->shelf, it.key);

@@ -130,7 +130,7 @@ void gw_workers_give(struct gateway *g, int fd)
 /* ---- end ---- */
 static void on_conns_closed(struct gw_worker *w)
 {
-    gw_shelf_clear(w);
+    gw_shelf_close(w);
     gw_leg_done(w->closing);
 }
 

@@ -12,6 +12,7 @@ struct gw_worker {
     struct gateway *g; /* its constants and atomics; all else of it is the main loop's */
     struct loop *loop;
     unsigned sessions; /* its share of warehouse_sessions */
+    bool shelf_closed; /* for good */
     struct map shelf;  /* "<environment>/<package>" -> struct gw_package, counted: in force here */
     struct gw_conns *conns;
     struct gw_boxes *boxes; /* boxes.h */
@@ -75,7 +76,8 @@ size_t gw_shelf_list(const struct gw_worker *w, const char *environment, struct 
 /* Puts a newer one in the place of an older one; takes p. */
 void gw_shelf_put(struct gw_worker *w, struct gw_package *p);
 void gw_shelf_drop(struct gw_worker *w, uint64_t unit);
-void gw_shelf_clear(struct gw_worker *w);
+/* Lets go of all, and of whatever is put there later: the binder still swaps while workers end. */
+void gw_shelf_close(struct gw_worker *w);
 
 /* ---- conns.c: warehouse connections of environments, made on first use, remade when the config
  * epoch grows. The worker's loop. ---- */

@@ -115,6 +115,34 @@ static void gateway_ends_in_the_middle_of_anything(struct trio_total *total)
     end(&t);
 }
 
+/* What it loads comes into force before, between and behind the steps of its end, which takes a
+ * while: it has a connection to close. */
+static void gateway_ends_at_every_event_of_a_load(struct trio_total *total)
+{
+    static const struct trio_shape shape = {.builders = 1, .slots = 1, .gateways = 1, .units = 1};
+    static const struct trio_faults calm = {.store_most = {3}, .wh_most = {20}};
+    struct tale t = begin(__func__, total, &shape, &calm);
+    struct trio_unit *unit = &t.w->units[0];
+    struct proc *gateway = world_proc(t.w, PROC_GATEWAY, 0);
+    bool over = false;
+    for (int n = 0; !over; n++) {
+        must(people_run(t.w, unit, false, NULL));
+        trio_rest(t.w, total, MS(MOST_MS), "a run");
+        for (uint64_t reads = t.w->n_reads; t.w->n_reads == reads;) {
+            step(&t);
+        }
+        uint64_t epoch = gateway_epoch(gateway, unit->id);
+        must(people_reload(t.w, unit, false));
+        for (int i = 0; i < n && !over; i++) {
+            step(&t);
+            over = gateway_epoch(gateway, unit->id) != epoch;
+        }
+        drain(gateway);
+        trio_rest(t.w, total, MS(MOST_MS), "a gateway's end and start");
+    }
+    end(&t);
+}
+
 /* While a removal is being stored, nothing begins with the package any more. */
 static void package_is_not_loaded_while_it_is_removed(struct trio_total *total)
 {
@@ -172,4 +200,5 @@ void trio_cases(struct trio_total *total)
     set_is_told_only_when_it_is_durable(total);
     planner_that_ends_answers_what_it_was_asked(total);
     gateway_ends_in_the_middle_of_anything(total);
+    gateway_ends_at_every_event_of_a_load(total);
 }
